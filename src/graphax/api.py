@@ -1,0 +1,211 @@
+"""What users call: Jacobians and Hessians by elimination, and a check of them."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.tree_util import tree_map, tree_unflatten
+
+from . import execute
+from .block import JacobianBlock
+from .errors import JacobianMismatch
+from .graph import ComputationGraph, graph_of
+from .order import Order, resolve
+from .plan import Plan, make_plan
+from .structure import zero
+from .trace import Traced, trace
+
+
+def jacve(
+    function: Callable,
+    order: Any = "auto",
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    sparse: bool = False,
+) -> Callable:
+    """The Jacobian of ``function`` by vertex elimination, exact for every order.
+
+    Takes and returns what `jax.jacfwd` does.
+
+    Args:
+        function: any function that JAX can differentiate, of pytrees of arrays.
+        order: in which order the intermediate values are eliminated: a preset (``"auto"``, ``"fwd"``, ``"rev"``,
+            ``"markowitz"``, ...), a sequence of vertex numbers (equations of the inlined jaxpr, counted from 1 by
+            output variable), an `Order`, the path of a saved one, or a function from the graph to an order.
+        argnums: which positional arguments to differentiate by.
+        has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
+        sparse: return a `JacobianBlock` in place of every array, without zeros and repetitions.
+
+    Returns:
+        A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
+        pair of the Jacobian and the auxiliary data.
+    """
+    with_value = value_and_jacve(function, order, argnums=argnums, has_aux=has_aux, sparse=sparse)
+
+    @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
+    def jacobian(*args: Any, **kwargs: Any):
+        value, result = with_value(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return jacobian
+
+
+def value_and_jacve(
+    function: Callable,
+    order: Any = "auto",
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    sparse: bool = False,
+) -> Callable:
+    """Like `jacve`, but returns ``(value, Jacobian)``, or ``((value, aux), Jacobian)`` with ``has_aux``."""
+
+    @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
+    def value_and_jacobian(*args: Any, **kwargs: Any):
+        graph, plan = prepare(function, args, kwargs, order, argnums, has_aux)
+        traced = graph.traced
+        outputs, local = execute.evaluate_locally(graph, traced.args)
+        outputs = [jnp.asarray(output) for output in outputs]
+        value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
+        if has_aux:
+            value = value, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])
+        blocks = _result_blocks(graph, execute.eliminate(graph, plan, local))
+        if not sparse:
+            blocks = [[block.todense() for block in row] for row in blocks]
+        return value, traced.nest(blocks)
+
+    return value_and_jacobian
+
+
+def hessve(
+    function: Callable,
+    order: Any = "auto",
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    gradient_order: Any = "auto",
+) -> Callable:
+    """The Hessian of ``function``: the Jacobian of its gradient, both by elimination.
+
+    ``order`` is for the outer elimination, ``gradient_order`` for the gradient. Returns what `jax.hessian` does.
+    """
+    gradient = jacve(function, gradient_order, argnums=argnums, has_aux=has_aux)
+    return jacve(gradient, order, argnums=argnums, has_aux=has_aux)
+
+
+def check_jacobian(
+    function: Callable,
+    *args: Any,
+    order: Any = "auto",
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    probes: int = 3,
+    rtol: float | None = None,
+    seed: int = 0,
+    **kwargs: Any,
+) -> float:
+    """Compare the Jacobian by elimination with `jax.jvp` along random directions.
+
+    No dense Jacobian is formed, so any size can be checked. Returns the largest relative error; raises
+    `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
+    """
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    blocks_of = jacve(function, order, argnums=numbers, has_aux=has_aux, sparse=True)
+
+    def restricted(*chosen: Any):
+        full = list(args)
+        for number, argument in zip(numbers, chosen, strict=True):
+            full[number] = argument
+        result = function(*full, **kwargs)
+        return result[0] if has_aux else result
+
+    chosen = tree_map(jnp.asarray, tuple(args[number] for number in numbers))
+    blocks = blocks_of(*args, **kwargs)
+    blocks = blocks[0] if has_aux else blocks
+    is_block = lambda node: isinstance(node, JacobianBlock)  # noqa: E731
+    worst = 0.0
+    for key in jax.random.split(jax.random.key(seed), probes):
+        direction = _random_like(key, chosen)
+        _, expected = jax.jvp(restricted, chosen, direction)
+        leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
+        rows = tree.flatten_up_to(blocks)
+        for (path, want), row in zip(leaves, rows, strict=True):
+            if want.dtype == jax.dtypes.float0:
+                continue
+            parts = jax.tree_util.tree_leaves(row, is_leaf=is_block)
+            tangents = jax.tree_util.tree_leaves(direction)
+            got = sum((b.apply(t) for b, t in zip(parts, tangents, strict=True)), jnp.zeros_like(want))
+            scale = float(jnp.max(jnp.abs(want), initial=0.0)) or 1.0
+            error = float(jnp.max(jnp.abs(got - want), initial=0.0)) / scale
+            limit = float(jnp.finfo(want.dtype).eps) ** 0.5 if rtol is None else rtol
+            if not error <= limit and not _both_undefined(got, want):
+                raise JacobianMismatch(
+                    f"the Jacobian of output{jax.tree_util.keystr(path)} differs from jax.jvp by {error:.3g} (relative), "
+                    f"more than {limit:.3g}. If this is not a matter of precision (try float64), it is a bug in a "
+                    f"structure rule: graphax.explain shows which primitives are involved."
+                )
+            worst = max(worst, error)
+    return worst
+
+
+def prepare(
+    function: Callable,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    order: Any,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+) -> tuple[ComputationGraph, Plan]:
+    """Trace, build and plan. The graph is simplified where no vertex numbers are at stake."""
+    if isinstance(order, (str, bytes)) and order.endswith(".json") or hasattr(order, "__fspath__"):
+        order = Order.load(order)
+    simplified = order.simplified if isinstance(order, Order) else order == "auto" if isinstance(order, str) else False
+    graph = graph_of(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
+    return graph, make_plan(graph, resolve(order, graph))
+
+
+def _result_blocks(graph: ComputationGraph, found: dict) -> list[list[JacobianBlock]]:
+    """The blocks of the Jacobian by flat output and flat input, with the dtype and the complex form of the output."""
+    rows = []
+    for output, vertex in zip(_outputs(graph.traced), graph.outputs, strict=True):
+        row = []
+        for number, argument in zip(graph.inputs, graph.traced.args, strict=True):
+            block = None if vertex is None else found.get((vertex, number))
+            row.append(_finished(block, output, np.shape(argument)))
+        rows.append(row)
+    return rows
+
+
+def _outputs(traced: Traced) -> list[Any]:
+    return [atom.aval for atom in traced.program.outputs[: traced.out_count]]
+
+
+def _finished(block: JacobianBlock | None, output: Any, inp_shape: tuple[int, ...]) -> JacobianBlock:
+    dtype = output.dtype
+    if block is None:
+        return JacobianBlock(zero(output.shape, inp_shape), None, dtype)
+    if not jax.dtypes.issubdtype(dtype, np.complexfloating):
+        return JacobianBlock(block.structure, block.values, dtype)
+    pairs = jnp.moveaxis(block.todense(), len(output.shape), 0)
+    dense = lax.complex(*(pairs[n].astype(jnp.finfo(dtype).dtype) for n in (0, 1)))
+    labels = [("axis", n) for n in range(dense.ndim)]
+    rank = len(output.shape)
+    return JacobianBlock.labelled(labels[:rank], labels[rank:], output.shape, inp_shape, dense, labels)
+
+
+def _random_like(key: Any, tree: Any) -> Any:
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    keys = jax.random.split(key, max(1, len(leaves)))
+    return tree_unflatten(
+        structure, [jax.random.normal(k, np.shape(x), jnp.result_type(x)) for k, x in zip(keys, leaves, strict=False)]
+    )
+
+
+def _both_undefined(got: Any, want: Any) -> bool:
+    """True where JAX itself has infinities or NaN, and elsewhere the two agree."""
+    return bool(jnp.allclose(got, want, equal_nan=True))

@@ -1,0 +1,21 @@
+"""Every error that graphax raises about what it was given."""
+
+
+class GraphaxError(Exception):
+    """Base class of all errors raised by graphax itself."""
+
+
+class OrderError(GraphaxError, ValueError):
+    """An elimination order that does not fit the graph."""
+
+
+class FingerprintError(OrderError):
+    """An order that was made for another graph."""
+
+
+class RuleError(GraphaxError, ValueError):
+    """A structure rule that returned something impossible."""
+
+
+class JacobianMismatch(GraphaxError, AssertionError):
+    """`check_jacobian` found a difference."""

@@ -1,0 +1,42 @@
+"""Running a plan: evaluate the function and its local blocks, then contract."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _jax
+from .block import JacobianBlock, accumulate, multiply
+from .graph import ComputationGraph, Edge
+from .plan import Plan
+
+Values = dict[Edge, Any]
+
+
+def evaluate_locally(graph: ComputationGraph, args: Sequence[Any]) -> tuple[list[Any], Values]:
+    """The values of the program's outputs, and the values of the local blocks by edge."""
+    values = graph.program.environment(args)
+    blocks: Values = {}
+    for position, eqn in enumerate(graph.program.equations):
+        local = graph.local.get(position)
+        if local is None:
+            results = _jax.evaluate(eqn, _jax.read_all(values, eqn.invars))
+        else:
+            computed = local.partials.program(*[values[var] for var in local.variables])
+            results = computed[: len(eqn.outvars)]
+            for key, value in zip(local.partials.valued, computed[len(eqn.outvars) :], strict=True):
+                if local.edges.get(key) in graph.edges:
+                    blocks[local.edges[key]] = value
+        values.update(zip(eqn.outvars, results, strict=True))
+    return _jax.read_all(values, graph.program.outputs), blocks
+
+
+def eliminate(graph: ComputationGraph, plan: Plan, local: Values) -> dict[Edge, JacobianBlock]:
+    """Contract the local blocks along the plan; what remains are the blocks of the Jacobian."""
+    blocks = {edge: JacobianBlock(structure, local.get(edge)) for edge, structure in graph.edges.items()}
+    for step in plan.steps:
+        edge = step.target, step.source
+        left, right = blocks[step.target, step.vertex], blocks[step.vertex, step.source]
+        block = JacobianBlock(step.product.structure, multiply(step.product, left, right))
+        if step.total is not None:
+            block = JacobianBlock(step.total.structure, accumulate(step.total, blocks[edge], block))
+        blocks[edge] = block
+    return {edge: blocks[edge] for edge in plan.results}

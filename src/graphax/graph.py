@@ -1,0 +1,219 @@
+"""The computational graph: vertices with shapes, edges with structures, no values."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from . import _jax
+from ._jax import JaxprEqn, Literal, Program, Var
+from .partials import Partials, equation_partials, tangent_shape
+from .structure import Structure, identity
+from .trace import Traced, trace
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """A value of the program.
+
+    Equations are numbered from 1 by the variable they define; input n is vertex -n; an output that is also used
+    inside the function gets a vertex of its own behind the last equation, so that the value can be eliminated.
+    """
+
+    number: int
+    kind: str
+    shape: tuple[int, ...]
+    dtype: Any
+    name: str
+    equation: JaxprEqn | None = None
+
+    @property
+    def source(self) -> str:
+        """The line of the user's code that computes the value."""
+        return "" if self.equation is None else _jax.source_line(self.equation)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBlocks:
+    """The blocks of one equation: ``edges`` names, for (result, active operand), the edge of the graph."""
+
+    partials: Partials
+    variables: tuple[Var, ...]
+    edges: dict[tuple[int, int], Edge]
+
+
+@dataclass(frozen=True, eq=False)
+class ComputationGraph:
+    """What elimination works on. Edges are (target, source) pairs: ``edges[k, j]`` is the block of k by j.
+
+    Attributes:
+        vertices: all live vertices by number; a vertex that no input reaches, or that reaches no output, is absent.
+        inputs: the vertices of the differentiated inputs, one for each leaf of the arguments under ``argnums``.
+        outputs: the vertex of each leaf of the result; None where it depends on no input.
+        program: the traced equations; ``local`` holds the blocks of those that matter, by position.
+    """
+
+    vertices: dict[int, Vertex]
+    inputs: tuple[int, ...]
+    outputs: tuple[int | None, ...]
+    edges: dict[Edge, Structure]
+    program: Program
+    local: dict[int, LocalBlocks]
+    traced: Traced
+    simplified: bool
+
+    @cached_property
+    def intermediates(self) -> tuple[int, ...]:
+        """The vertices to eliminate, ascending."""
+        return tuple(sorted(v.number for v in self.vertices.values() if v.kind == "intermediate"))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identifies the vertices and how they are connected, so that an order can be told from one for another
+        graph. Dtypes, primitives and coefficients do not matter to what an order means and are left out."""
+        description = {
+            "vertices": [[v.number, v.kind, list(v.shape)] for _, v in sorted(self.vertices.items())],
+            "edges": sorted(self.edges),
+            "outputs": self.outputs,
+        }
+        return hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
+
+    @cached_property
+    def key(self) -> tuple:
+        """All that a plan depends on, hashable."""
+        return (self.fingerprint, tuple(sorted(self.edges.items(), key=lambda item: item[0])))
+
+    def plan(self, order: Any = "auto"):
+        """The contractions that eliminating in this order takes; see `graphax.plan.Plan`."""
+        from .order import resolve
+        from .plan import make_plan
+
+        return make_plan(self, resolve(order, self))
+
+    def cost(self, order: Any = "auto", counting: str = "folded"):
+        """What an elimination order costs: multiplications, additions, peak live elements."""
+        return self.plan(order).cost(counting)
+
+    @cached_property
+    def dense_fallbacks(self) -> tuple[Edge, ...]:
+        """The edges whose values come from applying a linear map to tangents, for want of a complete rule."""
+        return tuple(
+            edge for block in self.local.values() for key, edge in block.edges.items() if key in block.partials.probed
+        )
+
+    def __repr__(self):
+        return (
+            f"ComputationGraph({len(self.inputs)} inputs, {len(self.intermediates)} intermediates, "
+            f"{len([o for o in self.outputs if o is not None])} outputs, {len(self.edges)} edges, "
+            f"fingerprint {self.fingerprint})"
+        )
+
+
+def build_graph(
+    function: Callable,
+    *args: Any,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    simplify: bool = False,
+    **kwargs: Any,
+) -> ComputationGraph:
+    """The computational graph of ``function`` at the shapes of the example arguments.
+
+    Arguments under ``argnums`` may be arrays or `jax.ShapeDtypeStruct`s. ``simplify`` removes dead code and common
+    subexpressions first, which gives other vertex numbers.
+    """
+    return graph_of(trace(function, args, kwargs, argnums, has_aux, simplify), simplify)
+
+
+def graph_of(traced: Traced, simplified: bool) -> ComputationGraph:
+    program = traced.program
+    numbers: dict[Var, int] = {var: -n for n, var in enumerate(program.inputs)}
+    defined = [var for eqn in program.equations for var in eqn.outvars]
+    numbers.update((var, number) for number, var in enumerate(defined, start=1))
+    results = program.outputs[: traced.out_count]
+    live = _live(program, results)
+
+    edges: dict[Edge, Structure] = {}
+    local: dict[int, LocalBlocks] = {}
+    for position, eqn in enumerate(program.equations):
+        if not any(var in live for var in eqn.outvars):
+            continue
+        variables = tuple(dict.fromkeys(atom for atom in eqn.invars if isinstance(atom, Var)))
+        active = [var for var in variables if var in live]
+        partials = equation_partials(eqn, variables, active)
+        names = {
+            (o, i): (numbers[eqn.outvars[o]], numbers[active[i]])
+            for o, i in partials.structures
+            if eqn.outvars[o] in live
+        }
+        edges.update({edge: partials.structures[key] for key, edge in names.items()})
+        local[position] = LocalBlocks(partials, variables, names)
+
+    inputs = tuple(numbers[var] for var in program.inputs)
+    avals = {numbers[var]: var.aval for var in (*program.inputs, *defined)}
+    ends = [None if isinstance(a, Literal) or a not in numbers else numbers[a] for a in results]
+    edges, outputs = _with_output_vertices(edges, ends, set(inputs), len(defined), avals)
+    edges = _pruned(edges, set(inputs), set(outputs))
+    present = {vertex for edge in edges for vertex in edge}
+    makers = {numbers[var]: eqn for eqn in program.equations for var in eqn.outvars}
+    vertices = {}
+    for number in sorted(present | set(inputs)):
+        kind = "input" if number in inputs else "output" if number in outputs else "intermediate"
+        equation = makers.get(number)
+        name = traced.names[-number] if kind == "input" else equation.primitive.name if equation else "output"
+        aval = avals[number]
+        vertices[number] = Vertex(number, kind, tangent_shape(aval), aval.dtype, name, equation)
+    kept = tuple(o if o in present else None for o in outputs)
+    return ComputationGraph(vertices, inputs, kept, edges, program, local, traced, simplified)
+
+
+def _live(program: Program, results: Iterable[Any]) -> set[Var]:
+    """The variables that an input reaches through differentiable values and that reach a result."""
+    reached = set(program.inputs)
+    for eqn in program.equations:
+        if any(isinstance(atom, Var) and atom in reached for atom in eqn.invars):
+            reached.update(var for var in eqn.outvars if _jax.is_differentiable(var.aval))
+    useful = {atom for atom in results if isinstance(atom, Var) and atom in reached}
+    for eqn in reversed(program.equations):
+        if any(var in useful for var in eqn.outvars):
+            useful.update(atom for atom in eqn.invars if isinstance(atom, Var) and atom in reached)
+    return useful
+
+
+def _with_output_vertices(
+    edges: dict[Edge, Structure], ends: Sequence[int | None], inputs: set[int], last: int, avals: dict[int, Any]
+) -> tuple[dict[Edge, Structure], list[int | None]]:
+    """Put a vertex of its own behind every output that is an input or is used inside the function."""
+    used = {source for _, source in _pruned(edges, inputs, set(ends))} | inputs
+    edges, copies = dict(edges), {}
+    for end in dict.fromkeys(ends):
+        if end in used and avals[end].size:
+            copies[end] = last + len(copies) + 1
+            avals[copies[end]] = avals[end]
+            edges[copies[end], end] = identity(tangent_shape(avals[end]), renaming=True)
+    return edges, [copies.get(end, end) for end in ends]
+
+
+def _pruned(edges: dict[Edge, Structure], inputs: set[int], outputs: set[int | None]) -> dict[Edge, Structure]:
+    """The edges on a path from an input to an output."""
+    successors: dict[int, list[int]] = {}
+    predecessors: dict[int, list[int]] = {}
+    for target, source in edges:
+        successors.setdefault(source, []).append(target)
+        predecessors.setdefault(target, []).append(source)
+    below = _reachable(inputs, successors)
+    above = _reachable({o for o in outputs if o is not None}, predecessors)
+    return {(t, s): structure for (t, s), structure in edges.items() if s in below and t in above}
+
+
+def _reachable(start: set[int], neighbours: dict[int, list[int]]) -> set[int]:
+    seen, todo = set(start), list(start)
+    while todo:
+        new = [n for n in neighbours.get(todo.pop(), ()) if n not in seen]
+        seen.update(new)
+        todo.extend(new)
+    return seen

@@ -1,0 +1,495 @@
+"""One short rule for each linear primitive.
+
+JAX's own differentiation turns every equation into a linear program of a few dozen primitives. A rule says what
+the Jacobian of one such primitive with respect to one operand looks like, as an einsum term; it never sees the
+function being differentiated. A rule may know the pattern only (`LinearCall.pattern`): the values are then found
+by applying the linear program to as few tangents as the pattern allows. A primitive without a rule is a dense
+pattern, so everything JAX differentiates works.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .axes import Digit, point, progression
+from .block import JacobianBlock
+from .errors import RuleError
+
+Rule = Callable[["LinearCall"], "JacobianBlock | None | Sequence[JacobianBlock | None]"]
+
+_RULES: dict[str, Rule] = {}
+_MOVING: set[str] = set()
+
+# Constant arrays up to this size are looked at to see whether they hold one number only.
+_SMALL = 4096
+
+
+@dataclass(frozen=True)
+class LinearCall:
+    """An equation that is linear in the operand at ``position``.
+
+    Attributes:
+        primitive, params: as in the equation.
+        position: the operand to differentiate by.
+        operands: the known operands; None for those that are tangents.
+        shapes, out_shapes: the shapes of all operands and results.
+        dtype: the dtype of the (first) result.
+    """
+
+    primitive: str
+    params: dict[str, Any]
+    position: int
+    operands: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    out_shapes: tuple[tuple[int, ...], ...]
+    dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.shapes[self.position]
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        return self.out_shapes[0]
+
+    def block(self, out: Sequence, inp: Sequence, values: Any = None, on: Sequence[Hashable] = (), **how: Any):
+        """`JacobianBlock.labelled` for the shapes of this call."""
+        return JacobianBlock.labelled(out, inp, self.out_shape, self.shape, values, on, **how)
+
+    def renaming(self, out: Sequence, inp: Sequence) -> JacobianBlock:
+        """A block that only moves entries."""
+        return self.block(out, inp, renaming=True)
+
+    def elementwise(self, values: Any = None, scale: float = 1.0) -> JacobianBlock:
+        """A diagonal block; an operand of rank 0 is broadcast, and so are values of rank 0."""
+        out = range(len(self.out_shape))
+        inp = out if len(self.shape) == len(out) else ()
+        on = () if values is None else range(np.ndim(values))
+        return self.block(out, inp, values, on, scale=scale)
+
+    def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
+        """A block of which only the labels are known, for result ``number``."""
+        known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
+        return as_pattern(known)
+
+
+def as_pattern(block: JacobianBlock) -> JacobianBlock:
+    """The same labels, with values that vary along all of them and are not known yet."""
+    labels = tuple(range(len(block.structure.sizes)))
+    return JacobianBlock(replace(block.structure, scale=None, renaming=False, values=labels), None)
+
+
+def register_rule(primitive: str, rule: Rule | None = None):
+    """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
+
+    The rule gets a `LinearCall` and returns the block of the result by ``call.operands[call.position]``: a
+    `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
+    docs/architecture.md. A rule registered later replaces an earlier one.
+    """
+    if rule is None:
+        return lambda function: register_rule(primitive, function)
+    _RULES[primitive] = rule
+    return rule
+
+
+def supported_primitives() -> tuple[str, ...]:
+    """The linear primitives with a structure rule. All others are differentiated too, as dense blocks."""
+    return tuple(sorted(_RULES))
+
+
+def only_moves(primitive: str) -> bool:
+    """True if a primitive does no arithmetic, so that raw counting takes its blocks for mere renaming."""
+    return primitive in _MOVING
+
+
+def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
+    """The blocks of all results of a call."""
+    rule = _RULES.get(call.primitive, _dense)
+    blocks = rule(call)
+    blocks = [blocks] if blocks is None or isinstance(blocks, JacobianBlock) else list(blocks)
+    for block, out_shape in zip(blocks, call.out_shapes, strict=True):
+        if block is not None and block.shape != out_shape + call.shape:
+            name = getattr(rule, "__qualname__", repr(rule))
+            raise RuleError(
+                f"the rule {name} for primitive '{call.primitive}' returned a block of shape {block.shape}, but the "
+                f"result has shape {out_shape} and operand {call.position} has shape {call.shape}, so the block "
+                f"must have shape {out_shape + call.shape}. Mend the rule, or leave it unregistered: primitives "
+                f"without a rule are differentiated as dense blocks."
+            )
+    return blocks
+
+
+def uniform_value(array: Any) -> float | None:
+    """The number that a constant array holds everywhere, if it is known now."""
+    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > _SMALL:
+        return None
+    numbers = np.asarray(array)
+    first = numbers.flat[0]
+    if np.iscomplexobj(numbers):
+        return None
+    return float(first) if np.all(numbers == first) else None
+
+
+def _rules(*primitives: str):
+    def register(rule: Rule) -> Rule:
+        for primitive in primitives:
+            register_rule(primitive, rule)
+        return rule
+
+    return register
+
+
+def _moves(*primitives: str):
+    """Register a rule for primitives that move entries about and do no arithmetic."""
+    _MOVING.update(primitives)
+    return _rules(*primitives)
+
+
+def _dense(call: LinearCall):
+    inp = [("inp", n) for n in range(len(call.shape))]
+    return [
+        call.pattern([("out", n) for n in range(len(shape))], inp, number)
+        for number, shape in enumerate(call.out_shapes)
+    ]
+
+
+def _axes(shape: Sequence[int], side: str) -> list[Hashable]:
+    """Labels of their own for the axes of one side."""
+    return [(side, n) for n in range(len(shape))]
+
+
+def _linked(call: LinearCall, pairs: Sequence[tuple[int, int]]) -> JacobianBlock:
+    """A pattern that is diagonal in the given pairs (output axis, input axis) and dense in all others."""
+    out, inp = _axes(call.out_shape, "out"), _axes(call.shape, "inp")
+    for o, i in pairs:
+        if call.out_shape[o] == call.shape[i]:
+            inp[i] = out[o]
+    return call.pattern(out, inp)
+
+
+# Arithmetic
+
+
+@_moves("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
+@_moves("sharding_constraint")
+def _same(call):
+    blocks: list[JacobianBlock | None] = [None] * len(call.out_shapes)
+    axes = range(len(call.shape))
+    blocks[call.position] = call.renaming(axes, axes)
+    return blocks
+
+
+@_rules("add", "add_any")
+def _add(call):
+    return call.elementwise()
+
+
+@_rules("neg")
+def _neg(call):
+    return call.elementwise(scale=-1.0)
+
+
+@_rules("sub")
+def _sub(call):
+    return call.elementwise(scale=-1.0 if call.position else 1.0)
+
+
+@_rules("mul")
+def _mul(call):
+    other = call.operands[1 - call.position]
+    number = uniform_value(other)
+    return call.elementwise(other) if number is None else call.elementwise(scale=number)
+
+
+@_rules("div")
+def _div(call):
+    other = call.operands[1]
+    number = uniform_value(other)
+    return call.elementwise(scale=1.0 / number) if number else call.elementwise(lax.reciprocal(other))
+
+
+@_rules("select_n")
+def _select(call):
+    which = call.operands[0]
+    chosen = lax.eq(which, lax.full_like(which, call.position - 1))
+    return call.elementwise(lax.convert_element_type(chosen, call.dtype))
+
+
+@_rules("conj", "real", "imag", "complex")
+def _complex(call):
+    axes = range(len(call.shape))
+    return call.pattern(axes, axes)
+
+
+# Moving entries
+
+
+@_moves("transpose")
+def _transpose(call):
+    return call.renaming(call.params["permutation"], range(len(call.shape)))
+
+
+@_moves("squeeze")
+def _squeeze(call):
+    axes = range(len(call.shape))
+    gone = {d % len(axes) for d in call.params["dimensions"]}
+    return call.renaming([n for n in axes if n not in gone], axes)
+
+
+@_moves("broadcast_in_dim")
+def _broadcast(call):
+    out = _axes(call.out_shape, "out")
+    return call.renaming(out, [out[d] for d in call.params["broadcast_dimensions"]])
+
+
+@_moves("reshape")
+def _reshape(call):
+    if call.params.get("dimensions") is not None:
+        return _dense(call)
+    radices = _common_radices(call.out_shape, call.shape)
+    if radices is None:
+        return _dense(call)
+    sides = []
+    for shape in (call.out_shape, call.shape):
+        label, axes = 0, []
+        for size in shape:
+            digits, left = [], size
+            while left > 1:
+                digits.append(Digit(label, range(radices[label]), radices[label]))
+                left //= radices[label]
+                label += 1
+            axes.append(tuple(digits))
+        sides.append(axes)
+    return call.renaming(*sides)
+
+
+def _common_radices(first: Sequence[int], second: Sequence[int]) -> list[int] | None:
+    """Digits of which both shapes are groups, most significant first; None if there are none."""
+    a, b = [n for n in first if n != 1], [n for n in second if n != 1]
+    radices = []
+    while a and b:
+        x, y = a.pop(), b.pop()
+        small, large = min(x, y), max(x, y)
+        if large % small:
+            return None
+        radices.append(small)
+        if large > small:
+            (a if x > y else b).append(large // small)
+    return radices[::-1]
+
+
+@_moves("rev")
+def _rev(call):
+    axes = range(len(call.shape))
+    turned = [
+        (Digit(n, range(size)[::-1], size),) if n in call.params["dimensions"] and size > 1 else n
+        for n, size in enumerate(call.shape)
+    ]
+    return call.renaming(axes, turned)
+
+
+@_moves("slice")
+def _slice(call):
+    starts = call.params["start_indices"]
+    return _window(call, starts, call.params["strides"] or [1] * len(starts))
+
+
+def _window(call: LinearCall, starts: Sequence[int], strides: Sequence[int]) -> JacobianBlock:
+    """The operand read from ``starts`` on, in steps of ``strides``."""
+    positions = [progression(*args) for args in zip(starts, strides, call.out_shape, strict=True)]
+    inp = [_digit(n, at, size) for n, (at, size) in enumerate(zip(positions, call.shape, strict=True))]
+    return call.renaming(range(len(call.out_shape)), inp)
+
+
+def _digit(label: Hashable, at: range, size: int) -> tuple[Digit, ...]:
+    if size == 1:
+        return ()
+    return (point(at.start, size),) if len(at) == 1 else (Digit(label, at, size),)  # type: ignore[arg-type]
+
+
+@_moves("pad")
+def _pad(call):
+    if call.position:
+        return _dense(call)
+    out, inp = [], []
+    for axis, ((low, _, interior), size, out_size) in enumerate(
+        zip(call.params["padding_config"], call.shape, call.out_shape, strict=True)
+    ):
+        # Negative padding cuts entries off.
+        kept = [n for n in range(size) if 0 <= low + n * (interior + 1) < out_size]
+        if not kept:
+            return None
+        out.append(_digit(axis, progression(low + kept[0] * (interior + 1), interior + 1, len(kept)), out_size))
+        inp.append(_digit(axis, progression(kept[0], 1, len(kept)), size))
+    return call.renaming(out, inp)
+
+
+@_moves("concatenate")
+def _concatenate(call):
+    axis = call.params["dimension"]
+    return _into(call, axis, sum(shape[axis] for shape in call.shapes[: call.position]))
+
+
+def _into(call: LinearCall, axis: int, start: int) -> JacobianBlock:
+    """The operand written into the result from ``start`` on along one axis."""
+    out: list[Any] = list(range(len(call.shape)))
+    out[axis] = _digit(axis, progression(start, 1, call.shape[axis]), call.out_shape[axis])
+    return call.renaming(out, range(len(call.shape)))
+
+
+@_moves("stack")
+def _stack(call):
+    axis = call.params["axis"]
+    out: list[Any] = list(range(len(call.shape)))
+    out.insert(axis, _digit(None, progression(call.position, 1, 1), call.out_shape[axis]))
+    return call.renaming(out, range(len(call.shape)))
+
+
+@_moves("unstack")
+def _unstack(call):
+    axis = call.params["axis"]
+    axes = list(range(len(call.shape)))
+    out = axes[:axis] + axes[axis + 1 :]
+    blocks = []
+    for number, shape in enumerate(call.out_shapes):
+        inp: list[Any] = list(axes)
+        inp[axis] = _digit(None, progression(number, 1, 1), call.shape[axis])
+        blocks.append(JacobianBlock.labelled(out, inp, shape, call.shape, renaming=True))
+    return blocks
+
+
+@_moves("split")
+def _split(call):
+    axis, start, blocks = call.params["axis"], 0, []
+    for shape in call.out_shapes:
+        inp: list[Any] = list(range(len(call.shape)))
+        inp[axis] = _digit(axis, progression(start, 1, shape[axis]), call.shape[axis])
+        blocks.append(JacobianBlock.labelled(range(len(shape)), inp, shape, call.shape, renaming=True))
+        start += shape[axis]
+    return blocks
+
+
+@_moves("dynamic_slice")
+def _dynamic_slice(call):
+    starts = _clamped(call.operands[1:], call.shape, call.out_shape)
+    if starts is not None:
+        return _window(call, starts, [1] * len(starts))
+    return _linked(call, [(n, n) for n in range(len(call.shape))])
+
+
+@_moves("dynamic_update_slice")
+def _dynamic_update_slice(call):
+    axes = range(len(call.out_shape))
+    if call.position == 0:
+        return call.pattern(axes, axes)
+    starts = _clamped(call.operands[2:], call.out_shape, call.shape)
+    if starts is None:
+        return _linked(call, [(n, n) for n in axes])
+    at = [progression(start, 1, size) for start, size in zip(starts, call.shape, strict=True)]
+    return call.renaming([_digit(n, at[n], call.out_shape[n]) for n in axes], axes)
+
+
+def _clamped(starts: Sequence[Any], shape: Sequence[int], window: Sequence[int]) -> list[int] | None:
+    """The start of a window, moved inside the array as XLA does, if it is known now."""
+    if any(start is None or isinstance(start, jax.core.Tracer) for start in starts):
+        return None
+    return [max(0, min(int(s), n - w)) for s, n, w in zip(starts, shape, window, strict=True)]
+
+
+@_moves("gather")
+def _gather(call):
+    numbers, sizes = call.params["dimension_numbers"], call.params["slice_sizes"]
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    windows = [d for d in range(len(call.shape)) if d not in gone]
+    pairs = [(o, d) for o, d in zip(numbers.offset_dims, windows, strict=True) if sizes[d] == call.shape[d]]
+    loops = [d for d in range(len(call.out_shape)) if d not in numbers.offset_dims]
+    batches = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
+    return _linked(call, pairs + [(loops[index_dim], d) for d, index_dim in batches])
+
+
+@_rules("scatter-add")
+def _scatter_add(call):
+    axes = range(len(call.out_shape))
+    if call.position == 0:
+        return call.renaming(axes, axes)
+    numbers = call.params["dimension_numbers"]
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    windows = [d for d in axes if d not in gone]
+    pairs = list(zip(windows, numbers.update_window_dims, strict=True))
+    loops = [d for d in range(len(call.shape)) if d not in numbers.update_window_dims]
+    batches = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
+    return _linked(call, pairs + [(d, loops[index_dim]) for d, index_dim in batches])
+
+
+# Sums and products
+
+
+@_rules("reduce_sum")
+def _reduce_sum(call):
+    axes = range(len(call.shape))
+    return call.block([n for n in axes if n not in call.params["axes"]], axes)
+
+
+@_rules("cumsum")
+def _cumsum(call):
+    axis = call.params["axis"]
+    size = call.shape[axis]
+    before = np.tril(np.ones((size, size), bool))
+    values = jnp.asarray(before.T if call.params["reverse"] else before, call.dtype)
+    out: list[Hashable] = list(range(len(call.shape)))
+    out[axis] = "out"
+    return call.block(out, range(len(call.shape)), values, ("out", axis))
+
+
+@_rules("dot_general")
+def _dot_general(call):
+    (contracting, batch) = call.params["dimension_numbers"]
+    mine, other = call.position, 1 - call.position
+    labels: list[list[Hashable]] = [_axes(shape, side) for shape, side in zip(call.shapes, "lr", strict=True)]
+    for pairs in (contracting, batch):
+        for a, b in zip(pairs[mine], pairs[other], strict=True):
+            labels[other][b] = labels[mine][a]
+    free = [
+        [n for d, n in enumerate(labels[side]) if d not in contracting[side] and d not in batch[side]]
+        for side in (0, 1)
+    ]
+    out = [labels[0][d] for d in batch[0]] + free[0] + free[1]
+    return call.block(out, labels[mine], call.operands[other], labels[other])
+
+
+@_rules("triangular_solve")
+def _triangular_solve(call):
+    if call.position == 0:
+        return _dense(call)
+    rank = len(call.shape)
+    apart = rank - 1 if call.params["left_side"] else rank - 2
+    return _linked(call, [(n, n) for n in (*range(rank - 2), apart)])
+
+
+@_rules("fft")
+def _fft(call):
+    return _linked(call, [(n, n) for n in range(len(call.shape) - len(call.params["fft_lengths"]))])
+
+
+@_rules("conv_general_dilated")
+def _convolution(call):
+    numbers = call.params["dimension_numbers"]
+    if call.params["batch_group_count"] != 1:
+        return _dense(call)
+    if call.position == 0:
+        return _linked(call, [(numbers.out_spec[0], numbers.lhs_spec[0])])
+    return _linked(call, [(numbers.out_spec[1], numbers.rhs_spec[0])])
+
+
+@_rules("reduce_window_sum")
+def _reduce_window_sum(call):
+    untouched = [n for n, size in enumerate(call.params["window_dimensions"]) if size == 1]
+    untouched = [
+        n for n in untouched if call.params["window_strides"][n] == 1 and call.params["padding"][n] == (0, 0)
+    ]
+    return _linked(call, [(n, n) for n in untouched])

@@ -1,0 +1,420 @@
+"""Structures: the shape of a Jacobian block and which of its entries can differ from zero.
+
+A block is an einsum term. Every axis of the output and of the input carries labels (see `graphax.axes`); a label
+on both sides *is* a Kronecker delta; a label that the values lack is replication. A block whose coefficient is a
+known number has no values at all, and with coefficient 1 it only renames.
+
+    J[out, inp] = coefficient * values[labels of the values] * deltas
+
+Here is the whole algebra: `compose` (the chain rule), `add` (two paths between the same vertices), and the cost of
+each. Nothing here touches an array; `graphax.block` executes what this module decides.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from math import prod
+
+from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, join, labels_of, shifted, whole
+
+_CACHE = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The static part of a Jacobian block.
+
+    Attributes:
+        out, inp: one `Axis` for each axis of the output and of the input.
+        sizes: the size of each label; labels are numbered by first appearance in ``out``, then ``inp``.
+        values: the labels of the value array, ascending.
+        scale: the coefficient if it is a number known before execution (then there is no value array), else None.
+        renaming: True for a coefficient 1 that stems from moving entries about (transpose, slice, ...) rather
+            than from arithmetic; raw counting does not count it.
+    """
+
+    out: tuple[Axis, ...]
+    inp: tuple[Axis, ...]
+    sizes: tuple[int, ...]
+    values: tuple[int, ...] = ()
+    scale: float | None = None
+    renaming: bool = False
+    _key: tuple = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self):
+        if self.scale is not None and self.values:
+            raise ValueError("a block with a known coefficient has no values")
+        # Structures are dictionary keys everywhere, so their hash is computed once.
+        key = (self.out, self.inp, self.sizes, self.values, self.scale, self.renaming)
+        object.__setattr__(self, "_key", key)
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        return isinstance(other, Structure) and self._hash == other._hash and self._key == other._key
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        return tuple(axis_size(axis) for axis in self.out)
+
+    @property
+    def inp_shape(self) -> tuple[int, ...]:
+        return tuple(axis_size(axis) for axis in self.inp)
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        return tuple(self.sizes[label] for label in self.values)
+
+    @cached_property
+    def stored(self) -> int:
+        """How many numbers the block holds."""
+        return 0 if self.scale is not None else prod(self.value_shape)
+
+    @property
+    def is_unit(self) -> bool:
+        """A coefficient of plus or minus one, which costs no multiplication."""
+        return self.scale in (1.0, -1.0)
+
+    @property
+    def is_dense(self) -> bool:
+        """True if the block stores as many numbers as the Jacobian has entries."""
+        return self.scale is None and self.stored == prod(self.out_shape) * prod(self.inp_shape)
+
+    @property
+    def transposed(self) -> "Structure":
+        return canonical(self.inp, self.out, self.sizes, self.values, self.scale, self.renaming)[0]
+
+    def __str__(self):
+        names = "ijklmnopqrstuvwxyzabcdefgh"
+
+        def name(label: int) -> str:
+            return names[label] if label < len(names) else f"<{label}>"
+
+        def axis_text(axis: Axis) -> str:
+            parts = []
+            for label, at, size in axis:
+                text = "" if label is None else name(label)
+                if at != range(size):
+                    step = "" if abs(at.step) == 1 or len(at) == 1 else f":{abs(at.step)}"
+                    text += f"@{min(at)}{step}" if len(at) == 1 or at.step > 0 else f"@{max(at)}:-{abs(at.step)}"
+                parts.append(text)
+            return "·".join(parts) if parts else "1"
+
+        out, inp = (",".join(axis_text(axis) for axis in side) for side in (self.out, self.inp))
+        coefficient = f"{self.scale:g}" if self.scale is not None else "v" + "".join(name(v) for v in self.values)
+        return f"{coefficient}[{out}|{inp}]"
+
+
+def canonical(
+    out: Iterable[Axis],
+    inp: Iterable[Axis],
+    sizes: Sequence[int],
+    values: Iterable[int],
+    scale: float | None,
+    renaming: bool = False,
+) -> tuple[Structure, list[int]]:
+    """The structure with labels numbered by first appearance, and the old labels in that order."""
+    out, inp = tuple(out), tuple(inp)
+    old = labels_of(out + inp)
+    new = {label: number for number, label in enumerate(old)}
+
+    structure = Structure(
+        _renumbered(out, old),
+        _renumbered(inp, old),
+        tuple(sizes[label] for label in old),
+        tuple(sorted(new[label] for label in values)),
+        scale,
+        renaming,
+    )
+    return structure, old
+
+
+def _renumbered(axes: Iterable[Axis], old: Sequence[int]) -> tuple[Axis, ...]:
+    new = {label: number for number, label in enumerate(old)}
+    return tuple(tuple(d if d.label is None else d._replace(label=new[d.label]) for d in axis) for axis in axes)
+
+
+def identity(shape: Sequence[int], scale: float = 1.0, renaming: bool = False) -> Structure:
+    axes = tuple(() if size == 1 else (whole(number, size),) for number, size in enumerate(shape))
+    return canonical(axes, axes, shape, (), scale, renaming)[0]
+
+
+def zero(out_shape: Sequence[int], inp_shape: Sequence[int]) -> Structure:
+    """No entry at all: what an output that does not depend on an input has."""
+    return dense(out_shape, inp_shape, scale=0.0)
+
+
+def dense(out_shape: Sequence[int], inp_shape: Sequence[int], scale: float | None = None) -> Structure:
+    shape = (*out_shape, *inp_shape)
+    axes = tuple(() if size == 1 else (whole(number, size),) for number, size in enumerate(shape))
+    values = () if scale is not None else labels_of(axes)
+    return canonical(axes[: len(out_shape)], axes[len(out_shape) :], shape, values, scale)[0]
+
+
+@dataclass(frozen=True)
+class Recast:
+    """A block rewritten with another structure: its values, placed along ``axes`` (in the old labels)."""
+
+    structure: Structure
+    axes: tuple[Axis, ...]
+
+
+@lru_cache(_CACHE)
+def freed(structure: Structure, out: tuple[int, ...], inp: tuple[int, ...]) -> Recast:
+    """Give the named axes a label of their own and move what tied them to the others into the values."""
+    sizes = list(structure.sizes)
+    tied = {"out": out, "inp": inp}
+    sides: dict[str, list[Axis]] = {}
+    placed: list[tuple[int, Axis]] = []
+    for side, axes in (("out", structure.out), ("inp", structure.inp)):
+        sides[side] = list(axes)
+        for number in tied[side]:
+            if axes[number]:
+                label = len(sizes)
+                sizes.append(axis_size(axes[number]))
+                sides[side][number] = (whole(label, sizes[label]),)
+                placed.append((label, axes[number]))
+    remaining = set(labels_of((*sides["out"], *sides["inp"])))
+    carried = {*structure.values, *labels_of(axis for _, axis in placed)} & remaining
+    values = {label: (whole(label, sizes[label]),) for label in carried} | dict(placed)
+    result, old = canonical(sides["out"], sides["inp"], sizes, values, None)
+    return Recast(result, tuple(values[old[label]] for label in result.values))
+
+
+@dataclass(frozen=True)
+class Product:
+    """How to compose two blocks, and what that costs.
+
+    ``left`` and ``right`` say what the axes of each value array mean in the labels of the product (None where a
+    block has no values); labels from ``len(structure.sizes)`` on are summed over.
+    """
+
+    structure: Structure
+    left: tuple[Axis, ...] | None
+    right: tuple[Axis, ...] | None
+    sizes: tuple[int, ...]
+    factor: float
+    multiplications: int
+    raw_multiplications: int
+    additions: int
+    free: tuple[int, ...] = ()
+
+
+@lru_cache(_CACHE)
+def compose(left: Structure, right: Structure) -> Product | None:
+    """The block of ``left`` after ``right``; None if it is zero everywhere."""
+    try:
+        return _compose(left, right)
+    except Disjoint:
+        return None
+    except Unrepresentable:
+        free = tuple(n for n, pair in enumerate(zip(left.inp, right.out, strict=True)) if not _plainly_equal(*pair))
+        explicit = _compose(freed(left, (), free).structure, freed(right, free, ()).structure)
+        return replace(explicit, free=free)
+
+
+def _plainly_equal(first: Axis, second: Axis) -> bool:
+    return len(first) == len(second) <= 1 and all(d.at == range(d.size) for d in first + second)
+
+
+def _compose(left: Structure, right: Structure) -> Product:
+    offset = len(left.sizes)
+    labels = Relabelling(left.sizes + right.sizes)
+    for inner, outer in zip(left.inp, shifted(right.out, offset), strict=True):
+        labels.equate(inner, outer)
+    out = [labels.resolve(axis) for axis in left.out]
+    inp = [labels.resolve(axis) for axis in shifted(right.inp, offset)]
+    middle = [labels.resolve(axis) for axis in left.inp]
+    left_axes = [labels.resolve((whole(n, left.sizes[n]),)) for n in left.values]
+    right_axes = [labels.resolve((whole(n + offset, right.sizes[n]),)) for n in right.values]
+
+    kept = set(labels_of(out + inp))
+    in_left, in_right = set(labels_of(left_axes)), set(labels_of(right_axes))
+    carried = in_left | in_right
+    both_known = left.scale is not None and right.scale is not None
+    # A summed label that no value has contributes its size.
+    factor = _known(left) * _known(right)
+    factor *= prod(labels.sizes[n] for n in set(labels_of(middle)) - kept - carried)
+    structure, old = canonical(
+        out, inp, labels.sizes, carried & kept, factor if both_known else None, left.renaming and right.renaming and factor == 1
+    )
+    old += [label for label in labels_of(left_axes + right_axes) if label not in kept]
+
+    def size(of: set[int]) -> int:
+        return prod(labels.sizes[n] for n in of)
+
+    # Labels that only one side has and the result lacks are summed first; the rest meet in one contraction.
+    left_sum, right_sum = in_left - kept - in_right, in_right - kept - in_left
+    met = carried - left_sum - right_sum
+    both_valued = left.scale is None and right.scale is None
+    scaling = size(met & kept) if not both_known and abs(factor) != 1 else 0
+    return Product(
+        structure,
+        None if left.scale is not None else _renumbered(left_axes, old),
+        None if right.scale is not None else _renumbered(right_axes, old),
+        tuple(labels.sizes[label] for label in old),
+        factor,
+        multiplications=(size(met) if both_valued else 0) + scaling,
+        raw_multiplications=0 if left.renaming or right.renaming else size(met),
+        additions=size(in_left)
+        - size(in_left - left_sum)
+        + size(in_right)
+        - size(in_right - right_sum)
+        + size(met)
+        - size(met & kept),
+    )
+
+
+def _known(structure: Structure) -> float:
+    return 1.0 if structure.scale is None else structure.scale
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """A block whose digits were split: what the axes of its values mean in the labels of the new structure."""
+
+    structure: Structure
+    axes: tuple[Axis, ...]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """How to add two blocks: the place of each one's values in those of the sum (in the labels of each summand).
+
+    ``beside`` names the axis along which the two do not overlap and are laid side by side instead of added.
+    ``left_first`` and ``right_first`` bring the summands to common digits where they differ.
+    """
+
+    structure: Structure
+    left: tuple[Axis, ...]
+    right: tuple[Axis, ...]
+    additions: int
+    beside: int | None = None
+    left_first: Recast | Refinement | None = None
+    right_first: Recast | Refinement | None = None
+
+
+@lru_cache(_CACHE)
+def add(left: Structure, right: Structure) -> Sum:
+    """The block of two parallel paths: entries that either has."""
+    left_first, right_first = _aligned(left, right)
+    total = _add(left_first.structure, right_first.structure)
+    return replace(
+        total,
+        left_first=None if left_first.structure == left else left_first,
+        right_first=None if right_first.structure == right else right_first,
+    )
+
+
+def _aligned(left: Structure, right: Structure) -> tuple[Recast | Refinement, Recast | Refinement]:
+    """Both structures with the same digits on every axis."""
+    ours, theirs = Relabelling(left.sizes), Relabelling(right.sizes)
+    pairs = list(zip(left.out + left.inp, right.out + right.inp, strict=True))
+    try:
+        changed = True
+        while changed:
+            changed = False
+            for mine, yours in pairs:
+                changed |= ours.refine(mine, [d.size for d in theirs.resolve(yours)])
+                changed |= theirs.refine(yours, [d.size for d in ours.resolve(mine)])
+        return _refined(left, ours), _refined(right, theirs)
+    except Unrepresentable:
+        # Splitting one axis may reach another that cannot follow, so all axes are set free.
+        everything = tuple(range(len(left.out))), tuple(range(len(left.inp)))
+        return freed(left, *everything), freed(right, *everything)
+
+
+def _refined(structure: Structure, labels: Relabelling) -> Refinement:
+    out = [labels.resolve(axis) for axis in structure.out]
+    inp = [labels.resolve(axis) for axis in structure.inp]
+    values = [labels.resolve((whole(n, structure.sizes[n]),)) for n in structure.values]
+    result, old = canonical(out, inp, labels.sizes, labels_of(values), structure.scale, structure.renaming)
+    return Refinement(result, _renumbered(values, old))
+
+
+def _add(left: Structure, right: Structure) -> Sum:
+    """The sum of two structures whose axes have the same digits."""
+    ours = [d for axis in left.out + left.inp for d in axis]
+    theirs = [d for axis in right.out + right.inp for d in axis]
+    # Positions that each summand ties together stay tied, as long as both tie them in the same way.
+    groups: dict[tuple, list[int]] = {}
+    for slot, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        still = a.label is None and b.label is None and a.at == b.at
+        groups.setdefault((a.label, b.label, slot if still else None), []).append(slot)
+
+    sizes: list[int] = []
+    digits = dict(enumerate(ours))
+    left_place: list[Digit] = []
+    right_place: list[Digit] = []
+    for (left_label, right_label, still), slots in groups.items():
+        if still is not None:
+            continue
+        hulls = {slot: join(ours[slot].at, theirs[slot].at) for slot in slots}
+        tied = len({(len(hull), i, j) for hull, i, j in hulls.values()}) == 1
+        for group in [slots] if tied else [[slot] for slot in slots]:
+            hull, i, j = hulls[group[0]]
+            left_place.append(Digit(left_label, i, len(hull)))
+            right_place.append(Digit(right_label, j, len(hull)))
+            digits |= {slot: Digit(len(sizes), hulls[slot][0], ours[slot].size) for slot in group}
+            sizes.append(len(hull))
+
+    remaining = iter(digits.values())
+    out = [tuple(next(remaining) for _ in axis) for axis in left.out]
+    inp = [tuple(next(remaining) for _ in axis) for axis in left.inp]
+    carried = _carried(left, left_place) | _carried(right, right_place)
+    scale, renaming = _known_sum(left, right, [(left_place[n], right_place[n]) for n in carried])
+    structure, old = canonical(out, inp, sizes, carried if scale is None else (), scale, renaming)
+    order = [old[label] for label in structure.values]
+    left_axes, right_axes = [left_place[n] for n in order], [right_place[n] for n in order]
+    beside = _beside(left_axes, right_axes)
+    return Sum(
+        structure,
+        tuple((d,) for d in left_axes),
+        tuple((d,) for d in right_axes),
+        additions=0 if beside is not None else structure.stored,
+        beside=beside,
+    )
+
+
+def _carried(structure: Structure, place: list[Digit]) -> set[int]:
+    """The labels of a sum along which the values of this summand vary."""
+    labels = [digit.label for digit in place]
+    return {
+        number
+        for number, (label, at, size) in enumerate(place)
+        if len(at) < size or label in structure.values or (label is not None and labels.count(label) > 1)
+    }
+
+
+def _known_sum(
+    left: Structure, right: Structure, carried: list[tuple[Digit, Digit]]
+) -> tuple[float | None, bool]:
+    """The coefficient of a sum of two known coefficients, where it is one number, and whether it only renames."""
+    if left.scale is None or right.scale is None:
+        return None, False
+    if not carried:
+        return left.scale + right.scale, False
+    if left.scale == right.scale and len(carried) == 1:
+        ((a, b),) = carried
+        if len(a.at) + len(b.at) == a.size and not set(a.at) & set(b.at):
+            return left.scale, left.renaming and right.renaming
+    return None, False
+
+
+def _beside(left: list[Digit], right: list[Digit]) -> int | None:
+    """The one axis along which two summands lie apart, if they agree on all others."""
+    partial = [n for n, (a, b) in enumerate(zip(left, right, strict=True)) if len(a.at) < a.size or len(b.at) < b.size]
+    if len(partial) != 1:
+        return None
+    a, b = left[partial[0]], right[partial[0]]
+    for axes, digit in ((left, a), (right, b)):
+        contiguous = len(digit.at) == 1 or digit.at.step == 1
+        shared = digit.label is not None and sum(d.label == digit.label for d in axes) > 1
+        if shared or not contiguous:
+            return None
+    return partial[0] if a.at[-1] < b.at[0] or b.at[-1] < a.at[0] else None

@@ -1,0 +1,133 @@
+"""From a Python function and example arguments to a flat `Program`, as `jax.jacfwd` would see it."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+
+from . import _jax
+from ._jax import Program
+from .simplify import fold_constants, simplify
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A traced function.
+
+    Attributes:
+        program: from the flattened arguments under ``argnums`` to the flattened outputs, then the flattened aux.
+        args: the flattened arguments under ``argnums``.
+        arg_trees: the pytree of each argument under ``argnums``; ``single`` if ``argnums`` was an integer.
+        out_tree, aux_tree: the pytrees of the result and of the auxiliary result.
+        names: a readable name for each flattened argument.
+    """
+
+    program: Program
+    args: tuple[Any, ...]
+    arg_trees: tuple[Any, ...]
+    single: bool
+    out_tree: Any
+    aux_tree: Any
+    out_count: int
+    names: tuple[str, ...]
+
+    def nest(self, blocks: Sequence[Sequence[Any]]) -> Any:
+        """Arrange Jacobians, indexed by flat output and flat input, as `jax.jacfwd` does."""
+        rows = []
+        for row in blocks:
+            row, trees = list(row), []
+            for tree in self.arg_trees:
+                trees.append(tree_unflatten(tree, row[: tree.num_leaves]))
+                row = row[tree.num_leaves :]
+            rows.append(trees[0] if self.single else tuple(trees))
+        return tree_unflatten(self.out_tree, rows)
+
+
+def trace(
+    function: Callable,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    simplified: bool,
+) -> Traced:
+    """Trace ``function`` with respect to the arguments under ``argnums``; all others are constants."""
+    numbers = _positions(function, args, argnums)
+    flat, trees, names = [], [], []
+    for number in numbers:
+        leaves, tree = tree_flatten(args[number])
+        paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(args[number])[0]]
+        flat.extend(leaves)
+        trees.append(tree)
+        names.extend(f"{_parameter(function, number)}{jax.tree_util.keystr(path)}" for path in paths)
+    for leaf, name in zip(flat, names, strict=True):
+        _check_argument(leaf, name)
+
+    shapes: dict[str, Any] = {}
+
+    def flat_function(*leaves: Any):
+        leaves, full = list(leaves), list(args)
+        for number, tree in zip(numbers, trees, strict=True):
+            full[number] = tree_unflatten(tree, leaves[: tree.num_leaves])
+            del leaves[: tree.num_leaves]
+        result = function(*full, **kwargs)
+        aux = None
+        if has_aux:
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise TypeError(f"expected output of function with has_aux=True to be a pair, got {type(result)}")
+            result, aux = result
+        shapes["out"], shapes["aux"] = tree_structure(result), tree_structure(aux)
+        return [*tree_leaves(result), *tree_leaves(aux)]
+
+    program = fold_constants(_jax.trace(flat_function, *flat))
+    if simplified:
+        program = simplify(program)
+    return Traced(
+        program,
+        tuple(flat),
+        tuple(trees),
+        isinstance(argnums, int),
+        shapes["out"],
+        shapes["aux"],
+        shapes["out"].num_leaves,
+        tuple(names),
+    )
+
+
+def _positions(function: Callable, args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[int, ...]:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise ValueError(
+                f"argnums={argnums} asks for positional argument {number}, but {_name(function)} was called with "
+                f"{len(args)}. Only positional arguments can be differentiated; pass them by position."
+            )
+    return tuple(number % len(args) for number in numbers)
+
+
+def _check_argument(leaf: Any, name: str) -> None:
+    dtype = getattr(leaf, "dtype", None)
+    dtype = np.result_type(leaf) if dtype is None and isinstance(leaf, (bool, int, float, complex)) else dtype
+    if dtype is None:
+        raise TypeError(f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type (differentiating by {name}).")
+    if not jax.dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(
+            f"jacve requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype} "
+            f"for {name}. Choose other argnums, or convert the argument to a floating dtype. For complex inputs "
+            f"differentiate by the real and the imaginary part."
+        )
+
+
+def _parameter(function: Callable, number: int) -> str:
+    try:
+        return list(inspect.signature(function).parameters)[number]
+    except (TypeError, ValueError, IndexError):
+        return f"argument {number}"
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", repr(function))
