@@ -76,8 +76,9 @@ class JacobianBlock:
         inp_axes = [axis(*pair) for pair in zip(inp, inp_shape, strict=True)]
         if values is None:
             return JacobianBlock(algebra.canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0], None)
-        here = [numbers[name] for name in on if name in numbers]
-        values = lax.reshape(values, [n for name, n in zip(on, values.shape, strict=True) if name in numbers])
+        # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
+        here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
+        values = lax.reshape(values, [n for n in values.shape if n != 1])
         result, old = algebra.canonical(out_axes, inp_axes, sizes, here, None)
         order = [here.index(old[label]) for label in result.values]
         return JacobianBlock(result, _transposed(values, order))

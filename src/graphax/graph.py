@@ -101,9 +101,8 @@ class ComputationGraph:
     @cached_property
     def dense_fallbacks(self) -> tuple[Edge, ...]:
         """The edges whose values come from applying a linear map to tangents, for want of a complete rule."""
-        return tuple(
-            edge for block in self.local.values() for key, edge in block.edges.items() if key in block.partials.probed
-        )
+        probed = (block.edges.get(key) for block in self.local.values() for key in block.partials.probed)
+        return tuple(edge for edge in probed if edge in self.edges)
 
     def __repr__(self):
         return (

@@ -34,7 +34,8 @@ def fold_constants(program: Program) -> Program:
         fold = _FOLDS.get(eqn.primitive.name)
         if fold and all(isinstance(atom, Literal) for atom in invars) and eqn.outvars[0].aval.size <= _SMALL:
             aval = eqn.outvars[0].aval
-            value = fold(*[np.asarray(atom.val) for atom in invars], shape=aval.shape, dtype=aval.dtype, **eqn.params)
+            how = eqn.params | {"shape": aval.shape, "dtype": aval.dtype}
+            value = fold(*[np.asarray(atom.val) for atom in invars], **how)
             value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
             if _worth_knowing(value):
                 known[eqn.outvars[0]] = value

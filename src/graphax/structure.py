@@ -407,14 +407,14 @@ def _known_sum(
 
 
 def _beside(left: list[Digit], right: list[Digit]) -> int | None:
-    """The one axis along which two summands lie apart, if they agree on all others."""
-    partial = [n for n, (a, b) in enumerate(zip(left, right, strict=True)) if len(a.at) < a.size or len(b.at) < b.size]
-    if len(partial) != 1:
-        return None
-    a, b = left[partial[0]], right[partial[0]]
-    for axes, digit in ((left, a), (right, b)):
-        contiguous = len(digit.at) == 1 or digit.at.step == 1
-        shared = digit.label is not None and sum(d.label == digit.label for d in axes) > 1
-        if shared or not contiguous:
-            return None
-    return partial[0] if a.at[-1] < b.at[0] or b.at[-1] < a.at[0] else None
+    """An axis along which the two summands lie apart, each in one piece."""
+    for number, (a, b) in enumerate(zip(left, right, strict=True)):
+        apart = a.at[-1] < b.at[0] or b.at[-1] < a.at[0]
+        if apart and _in_one_piece(a, left) and _in_one_piece(b, right):
+            return number
+    return None
+
+
+def _in_one_piece(digit: Digit, axes: list[Digit]) -> bool:
+    contiguous = len(digit.at) == 1 or digit.at.step == 1
+    return contiguous and (digit.label is None or sum(d.label == digit.label for d in axes) == 1)
