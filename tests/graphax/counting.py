@@ -1,0 +1,33 @@
+"""Counting the arithmetic of a jaxpr."""
+
+from math import prod
+
+
+def count_arithmetic(closed_jaxpr) -> tuple[int, int]:
+    """Multiplications and additions in a jaxpr that does nothing but linear algebra."""
+    multiplications = additions = 0
+    for eqn in closed_jaxpr.jaxpr.eqns:
+        name, out = eqn.primitive.name, eqn.outvars[0].aval
+        if name in ("jit", "pjit"):
+            inner = count_arithmetic(eqn.params["jaxpr"])
+            multiplications, additions = multiplications + inner[0], additions + inner[1]
+        elif name == "mul":
+            multiplications += out.size
+        elif name in ("add", "add_any", "sub"):
+            additions += out.size
+        elif name == "reduce_sum":
+            additions += eqn.invars[0].aval.size - out.size
+        elif name == "dot_general":
+            (contracting, _), _ = eqn.params["dimension_numbers"]
+            length = prod(eqn.invars[0].aval.shape[n] for n in contracting)
+            multiplications += out.size * length
+            additions += out.size * (length - 1)
+        else:
+            assert name in FREE, f"{name} was not expected in an accumulation"
+    return multiplications, additions
+
+
+FREE = {
+    "neg", "reshape", "transpose", "slice", "rev", "pad", "concatenate", "broadcast_in_dim", "select_n", "iota", "eq",
+    "and", "convert_element_type", "squeeze",
+}  # fmt: skip

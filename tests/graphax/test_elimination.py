@@ -1,0 +1,92 @@
+"""The laws of elimination, over random programs and random orders."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import graphax as gx
+from graphax import execute
+from graphax.order import resolve
+from graphax.plan import make_plan
+
+from .counting import count_arithmetic
+from .programs import programs
+
+thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+
+
+def assert_same(got, want):
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@given(program=programs(), shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=120)
+def test_any_order_gives_the_jacobian(program, shuffle):
+    note(program)
+    args = program.arguments()
+    argnums = tuple(range(len(args)))
+    graph = gx.build_graph(program, *args, argnums=argnums)
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    got = gx.jacve(program, order, argnums=argnums)(*args)
+    assert_same(got, jax.jacfwd(program, argnums=argnums)(*args))
+
+
+@given(program=programs(), shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=120)
+def test_counted_is_executed(program, shuffle):
+    note(program)
+    args = program.arguments()
+    graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    plan = make_plan(graph, resolve(order, graph))
+    _, local = jax.eval_shape(lambda: execute.evaluate_locally(graph, args))
+    edges = list(local)
+
+    def accumulate(*values):
+        blocks = execute.eliminate(graph, plan, dict(zip(edges, values, strict=True)))
+        return [block.values for block in blocks.values()]
+
+    counted = count_arithmetic(jax.make_jaxpr(accumulate)(*local.values()))
+    cost = plan.cost()
+    assert counted == (cost.multiplications, cost.additions)
+
+
+@given(program=programs(steps=8))
+@settings(thorough, max_examples=40)
+def test_sparse_blocks_are_the_jacobian(program):
+    note(program)
+    args = program.arguments()
+    argnums = tuple(range(len(args)))
+    dense = gx.jacve(program, argnums=argnums)(*args)
+    blocks = gx.jacve(program, argnums=argnums, sparse=True)(*args)
+    is_block = lambda node: isinstance(node, gx.JacobianBlock)  # noqa: E731
+    for block, array in zip(jax.tree.leaves(blocks, is_leaf=is_block), jax.tree.leaves(dense), strict=True):
+        np.testing.assert_array_equal(block.todense(), array)
+        np.testing.assert_array_equal(block.to_bcoo().todense(), array)
+        tangent = np.random.default_rng(1).normal(size=block.structure.inp_shape)
+        np.testing.assert_allclose(block.apply(tangent), np.tensordot(array, tangent, tangent.ndim), atol=1e-9)
+
+
+@given(program=programs(steps=8))
+@settings(thorough, max_examples=25)
+@pytest.mark.parametrize("order", list(gx.PRESETS))
+def test_presets_eliminate_everything_once(order, program):
+    args = program.arguments()
+    graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
+    assert sorted(resolve(order, graph).vertices) == list(graph.intermediates)
+
+
+@given(program=programs(steps=8))
+@settings(thorough, max_examples=25)
+def test_auto_is_the_cheapest_preset(program):
+    args = program.arguments()
+    graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
+    costs = {name: graph.cost(name).operations for name in gx.PRESETS}
+    assert costs["auto"] == min(costs.values())
