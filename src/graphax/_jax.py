@@ -43,7 +43,11 @@ class Program:
 
 def trace(function: Callable, *args: Any) -> Program:
     """The program of a function from arrays to a flat list of arrays."""
-    closed = jax.make_jaxpr(function)(*args)
+    return inlined(jax.make_jaxpr(function)(*args))
+
+
+def inlined(closed: ClosedJaxpr) -> Program:
+    """The program of a jaxpr."""
     jaxpr = closed.jaxpr
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     equations: list[JaxprEqn] = []
@@ -120,9 +124,30 @@ def source_line(eqn: JaxprEqn) -> str:
     return source_info_util.summarize(eqn.source_info)
 
 
+def placeholders(avals: Iterable[Any]) -> list[jax.ShapeDtypeStruct]:
+    """Arguments to trace a function with."""
+    return [jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals]
+
+
+def shape(atom: Atom) -> tuple[int, ...]:
+    return tuple(atom.aval.shape)  # type: ignore[attr-defined]
+
+
+def dtype(atom: Atom) -> Any:
+    return atom.aval.dtype  # type: ignore[attr-defined]
+
+
+def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
+    """How many operands of a scan are constants and how many are carried."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    constants, carry, _ = params["ft_in"].unpack()
+    return len(constants), len(carry)
+
+
 def is_differentiable(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.inexact)
 
 
 def is_complex(aval: Any) -> bool:
-    return jax.dtypes.issubdtype(aval.dtype, np.complexfloating)
+    return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.complexfloating)

@@ -151,6 +151,7 @@ def _moves(*primitives: str):
 
 
 def _dense(call: LinearCall):
+    """Any entry may depend on any other. Also for a product of two tangents, which a custom rule may contain."""
     inp = [("inp", n) for n in range(len(call.shape))]
     return [
         call.pattern([("out", n) for n in range(len(shape))], inp, number)
@@ -202,6 +203,8 @@ def _sub(call):
 @_rules("mul")
 def _mul(call):
     other = call.operands[1 - call.position]
+    if other is None:
+        return _dense(call)
     number = uniform_value(other)
     return call.elementwise(other) if number is None else call.elementwise(scale=number)
 
@@ -209,6 +212,8 @@ def _mul(call):
 @_rules("div")
 def _div(call):
     other = call.operands[1]
+    if other is None:
+        return _dense(call)
     number = uniform_value(other)
     return call.elementwise(scale=1.0 / number) if number else call.elementwise(lax.reciprocal(other))
 
@@ -216,6 +221,8 @@ def _div(call):
 @_rules("select_n")
 def _select(call):
     which = call.operands[0]
+    if which is None:
+        return _dense(call)
     chosen = lax.eq(which, lax.full_like(which, call.position - 1))
     return call.elementwise(lax.convert_element_type(chosen, call.dtype))
 
@@ -415,15 +422,48 @@ def _gather(call):
 @_rules("scatter-add")
 def _scatter_add(call):
     axes = range(len(call.out_shape))
-    if call.position == 0:
-        return call.renaming(axes, axes)
+    return call.renaming(axes, axes) if call.position == 0 else _scattered(call)
+
+
+@_moves("scatter")
+def _scatter(call):
+    axes = range(len(call.out_shape))
+    return call.pattern(axes, axes) if call.position == 0 else _scattered(call)
+
+
+def _scattered(call: LinearCall) -> JacobianBlock:
+    """The block of a scatter by its updates: each window goes where its index says."""
+    axes = range(len(call.out_shape))
     numbers = call.params["dimension_numbers"]
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     windows = [d for d in axes if d not in gone]
     pairs = list(zip(windows, numbers.update_window_dims, strict=True))
+    starts = _only_start(call)
+    if starts is not None:
+        update_axis = dict(pairs)
+        out = []
+        for axis in axes:
+            length = call.shape[update_axis[axis]] if axis in update_axis else 1
+            at = progression(starts.get(axis, 0), 1, length)
+            out.append(_digit(update_axis.get(axis), at, call.out_shape[axis]))
+        return call.renaming(out, range(len(call.shape)))
     loops = [d for d in range(len(call.shape)) if d not in numbers.update_window_dims]
     batches = zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
     return _linked(call, pairs + [(d, loops[index_dim]) for d, index_dim in batches])
+
+
+def _only_start(call: LinearCall) -> dict[int, int] | None:
+    """Where the only window of a scatter goes, by axis; None if there are several, or it is not known now."""
+    numbers, indices = call.params["dimension_numbers"], call.operands[1]
+    several = any(n != 1 for d, n in enumerate(call.shape) if d not in numbers.update_window_dims)
+    if several or indices is None or isinstance(indices, jax.core.Tracer) or numbers.operand_batching_dims:
+        return None
+    sizes = [n for d, n in enumerate(call.shape) if d in numbers.update_window_dims]
+    for d in sorted(numbers.inserted_window_dims):
+        sizes.insert(d, 1)
+    starts = dict(zip(numbers.scatter_dims_to_operand_dims, np.asarray(indices).ravel().tolist(), strict=True))
+    inside = all(0 <= start <= call.out_shape[d] - sizes[d] for d, start in starts.items())
+    return starts if inside else None
 
 
 # Sums and products
@@ -450,6 +490,8 @@ def _cumsum(call):
 def _dot_general(call):
     (contracting, batch) = call.params["dimension_numbers"]
     mine, other = call.position, 1 - call.position
+    if call.operands[other] is None:
+        return _dense(call)
     labels: list[list[Hashable]] = [_axes(shape, side) for shape, side in zip(call.shapes, "lr", strict=True)]
     for pairs in (contracting, batch):
         for a, b in zip(pairs[mine], pairs[other], strict=True):

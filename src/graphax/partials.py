@@ -10,7 +10,6 @@ whichever side needs fewer. Complex values are differentiated as pairs of real o
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import jax
@@ -19,18 +18,16 @@ import numpy as np
 from jax import lax
 
 from . import _jax
-from ._jax import JaxprEqn, Literal, Program, Var
-from .axes import labels_of
-from .block import JacobianBlock, add, compose, read_values, seeds
-from .linear_rules import LinearCall, apply_rule, as_pattern, only_moves
-from .structure import Structure, identity
+from . import nested_rules as _nested_rules  # noqa: F401  registers its rules
+from ._jax import Atom, JaxprEqn, Literal, Program, Var
+from .linear_map import Edge, LinearMap, probes, split
+from .linear_rules import only_moves
+from .structure import Structure
 
 _CACHE_SIZE = 4096
 
 # Transposing a linear map is worth its trouble if it saves this factor in tangents.
 _BACKWARD_GAIN = 4
-
-Edge = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Partials:
 
     program: Program
     structures: dict[Edge, Structure]
-    probed: frozenset[Edge]
+    probed: tuple[Edge, ...]
 
     @property
     def valued(self) -> list[Edge]:
@@ -133,11 +130,11 @@ class _EquationKey:
 @lru_cache(_CACHE_SIZE)
 def _cached(key: _EquationKey) -> Partials:
     forward = _linearised(key, backward=False)
-    if _jax.only_transposable(forward.linear):
+    if _jax.only_transposable(forward.linear.equations):
         return _partials(key, _linearised(key, backward=True))
     partials = _partials(key, forward)
     patterns = [partials.structures[edge] for edge in partials.probed]
-    if patterns and _BACKWARD_GAIN * _probes([s.transposed for s in patterns]) <= _probes(patterns):
+    if patterns and _BACKWARD_GAIN * probes([s.transposed for s in patterns]) <= probes(patterns):
         try:
             return _partials(key, _linearised(key, backward=True))
         except Exception:  # noqa: BLE001  JAX cannot transpose this map, for whatever reason; the forward one stands.
@@ -145,8 +142,9 @@ def _cached(key: _EquationKey) -> Partials:
     return partials
 
 
-def _probes(patterns: Sequence[Structure]) -> int:
-    return max(prod(s.sizes[n] for n in set(labels_of(s.inp)) - set(labels_of(s.out))) for s in patterns)
+def clear_cache() -> None:
+    """Forget the partial derivatives of all equations seen so far."""
+    _cached.cache_clear()
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +157,8 @@ class _Linearised:
     operands: tuple[Var, ...]
     constants: dict[Var, Any]
     known: tuple[JaxprEqn, ...]
-    linear: tuple[JaxprEqn, ...]
-    results: tuple[Any, ...]
-    sources: tuple[Var, ...]
-    targets: tuple[Any, ...]
+    results: tuple[Atom, ...]
+    linear: LinearMap
     backward: bool
 
 
@@ -177,41 +173,29 @@ def _linearised(key: _EquationKey, backward: bool) -> _Linearised:
 
     avals = [key.eqn.outvars[n].aval for n in key.differentiable] if backward else [key.avals[n] for n in key.active]
     tangents = [jax.ShapeDtypeStruct(tangent_shape(aval), _real_dtype(aval)) for aval in avals]
-    known = [jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in key.avals]
-    program = _jax.trace(derivative, known, tangents)
-    count = len(key.eqn.outvars)
-    results, targets = program.outputs[:count], program.outputs[count:]
-    sources = program.inputs[len(known) :]
-    moving = set(sources)
-    fixed, linear = [], []
-    for eqn in _jax.needed(program.equations, program.outputs):
-        if any(isinstance(atom, Var) and atom in moving for atom in eqn.invars):
-            moving.update(eqn.outvars)
-            linear.append(eqn)
-        else:
-            fixed.append(eqn)
-    operands = program.inputs[: len(known)]
-    return _Linearised(
-        operands, program.constants, tuple(fixed), tuple(linear), results, sources, targets, backward
-    )
+    program = _jax.trace(derivative, _jax.placeholders(key.avals), tangents)
+    operands, sources = program.inputs[: len(key.avals)], program.inputs[len(key.avals) :]
+    results, targets = program.outputs[: len(key.eqn.outvars)], program.outputs[len(key.eqn.outvars) :]
+    known, linear = split(program, sources, targets)
+    return _Linearised(operands, program.constants, known, results, linear, backward)
 
 
 def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     """Stage the computation of all block values as one program of the equation's operands."""
     structures: dict[Edge, Structure] = {}
-    probed: set[Edge] = set()
+    probed: list[Edge] = []
 
     def run(*operands: Any):
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
         for eqn in derivative.known:
             values.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(values, eqn.invars)), strict=True))
-        blocks = _push(derivative, values)
+        blocks = derivative.linear.push(values)
         patterns = {edge: block.structure for edge, block in blocks.items() if block.is_pattern}
-        blocks |= _probe(derivative, values, patterns)
+        blocks |= derivative.linear.probe(values, patterns)
         if derivative.backward:
             blocks = {(o, i): block.transpose() for (i, o), block in blocks.items()}
             patterns = {(o, i): structure for (i, o), structure in patterns.items()}
-        probed.update((key.differentiable[o], i) for o, i in patterns)
+        probed.extend((key.differentiable[o], i) for o, i in patterns)
         moves = only_moves(key.eqn.primitive.name)
         for (o, i), block in blocks.items():
             # x + 1 hands its tangent on unchanged, yet it is arithmetic.
@@ -220,102 +204,9 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
         block_values = [block.values for block in blocks.values() if block.structure.scale is None]
         return [*_jax.read_all(values, derivative.results), *block_values]
 
-    program = _jax.trace(run, *[jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in key.avals])
-    lean = Program(
-        program.inputs, program.constants, _jax.needed(program.equations, program.outputs), program.outputs
-    )
-    return Partials(lean, structures, frozenset(probed))
-
-
-def _push(derivative: _Linearised, values: dict[Var, Any]) -> dict[Edge, JacobianBlock]:
-    """The blocks of every target by every source, pushed forward through the linear equations."""
-    reached: dict[Var, dict[int, JacobianBlock]] = {
-        var: {n: JacobianBlock(identity(var.aval.shape, renaming=True), None)}
-        for n, var in enumerate(derivative.sources)
-    }
-    for eqn in derivative.linear:
-        moving = [isinstance(atom, Var) and atom in reached for atom in eqn.invars]
-        operands = tuple(
-            None if moves else _jax.read_all(values, [atom])[0]
-            for moves, atom in zip(moving, eqn.invars, strict=True)
-        )
-        for position, atom in enumerate(eqn.invars):
-            if not moving[position]:
-                continue
-            call = LinearCall(
-                eqn.primitive.name,
-                eqn.params,
-                position,
-                operands,
-                tuple(tuple(operand.aval.shape) for operand in eqn.invars),
-                tuple(tuple(var.aval.shape) for var in eqn.outvars),
-                eqn.outvars[0].aval.dtype,
-            )
-            local = apply_rule(call) if atom.aval.size else [None] * len(eqn.outvars)
-            if any(_jax.is_complex(v.aval) for v in (atom, *eqn.outvars) if _jax.is_differentiable(v.aval)):
-                local = [block and as_pattern(block) for block in local]
-            for var, block in zip(eqn.outvars, local, strict=True):
-                if block is not None and var.aval.size:
-                    _extend(reached.setdefault(var, {}), block, reached[atom])
-                else:
-                    reached.setdefault(var, {})
-    blocks = {}
-    for o, target in enumerate(derivative.targets):
-        for i, block in (reached.get(target, {}) if isinstance(target, Var) else {}).items():
-            blocks[o, i] = block
-    return blocks
-
-
-def _extend(into: dict[int, JacobianBlock], block: JacobianBlock, before: dict[int, JacobianBlock]) -> None:
-    """Add ``block`` after each of the blocks ``before`` to those already in ``into``."""
-    for source, earlier in before.items():
-        product = compose(block, earlier)
-        if product is not None:
-            into[source] = add(into[source], product) if source in into else product
-
-
-def _probe(
-    derivative: _Linearised, values: dict[Var, Any], patterns: dict[Edge, Structure]
-) -> dict[Edge, JacobianBlock]:
-    """Find the values of blocks whose pattern is known by applying the linear map to a batch of tangents."""
-    if not patterns:
-        return {}
-
-    def linear_map(tangents: Sequence[Any]) -> list[Any]:
-        scope = values | dict(zip(derivative.sources, tangents, strict=True))
-        for eqn in derivative.linear:
-            scope.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(scope, eqn.invars)), strict=True))
-        return _jax.read_all(scope, derivative.targets)
-
-    # Blocks of one source that need the same tangents share them.
-    batches: dict[tuple, tuple[int, Any]] = {}
-    users: dict[Edge, tuple[tuple, tuple[int, ...]]] = {}
-    for (target, source), structure in patterns.items():
-        tangents, own = seeds(structure)
-        key = (source, structure.transposed.out, tuple(labels_of(structure.inp).index(n) for n in own))
-        batches.setdefault(key, (source, tangents))
-        users[target, source] = key, own
-    total = sum(tangents.shape[0] for _, tangents in batches.values())
-    stacked = [[] for _ in derivative.sources]  # type: list[list[Any]]
-    offsets, start = {}, 0
-    for key, (source, tangents) in batches.items():
-        offsets[key] = range(start, start + tangents.shape[0])
-        start += tangents.shape[0]
-        for n, var in enumerate(derivative.sources):
-            piece = tangents if n == source else np.zeros((tangents.shape[0], *var.aval.shape), np.float32)
-            stacked[n].append(lax.convert_element_type(piece, var.aval.dtype))
-    inputs = [jnp.concatenate(pieces) if len(pieces) > 1 else pieces[0] for pieces in stacked]
-    if total == 1:
-        results = [result[None] for result in linear_map([tangent[0] for tangent in inputs])]
-    else:
-        results = jax.vmap(linear_map)(inputs)
-    blocks = {}
-    for (target, source), structure in patterns.items():
-        key, own = users[target, source]
-        rows = offsets[key]
-        result = lax.slice_in_dim(results[target], rows.start, rows.stop)
-        blocks[target, source] = JacobianBlock(structure, read_values(structure, result, own))
-    return blocks
+    program = _jax.trace(run, *_jax.placeholders(key.avals))
+    lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
+    return Partials(lean, structures, tuple(probed))
 
 
 def _real_dtype(aval: Any) -> np.dtype:

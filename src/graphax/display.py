@@ -1,0 +1,193 @@
+"""Graphs, plans and costs as text a person can read; the same as data."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from .api import prepare
+from .graph import ComputationGraph, Vertex
+from .order import Order, resolve
+from .plan import Cost, Plan, make_plan
+from .structure import Structure
+
+BASELINES = ("fwd", "rev", "markowitz")
+
+# Eliminations shown in full by `str(explanation)`; all are in `explanation.eliminations`.
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class EliminationRow:
+    """What eliminating one vertex takes."""
+
+    vertex: Vertex
+    predecessors: int
+    successors: int
+    multiplications: int
+    additions: int
+    structures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One block of the Jacobian; ``structure`` is None where an output does not depend on an input."""
+
+    output: int
+    inp: str
+    structure: Structure | None
+    stored: int
+    entries: int
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What an elimination order does; prints as a table.
+
+    Attributes:
+        graph, plan: of the function and the order explained.
+        order: the order and where it comes from.
+        costs: folded and raw cost of the order (key ``"this order"``) and of forward, reverse and Markowitz.
+    """
+
+    graph: ComputationGraph
+    plan: Plan
+    order: Order
+    costs: dict[str, tuple[Cost, Cost]]
+
+    @property
+    def eliminations(self) -> list[EliminationRow]:
+        rows = []
+        for number, steps in self.plan.by_vertex():
+            rows.append(
+                EliminationRow(
+                    self.graph.vertices[number],
+                    len({step.source for step in steps}),
+                    len({step.target for step in steps}),
+                    sum(step.multiplications("folded") for step in steps),
+                    sum(step.additions for step in steps),
+                    tuple(dict.fromkeys(str(step.structure) for step in steps)),
+                )
+            )
+        return rows
+
+    @property
+    def results(self) -> list[ResultRow]:
+        rows = []
+        for position, output in enumerate(self.graph.outputs):
+            for number in self.graph.inputs:
+                vertex = self.graph.vertices[number]
+                structure = None if output is None else self.plan.results.get((output, number))
+                entries = 0 if output is None else prod(self.graph.vertices[output].shape) * prod(vertex.shape)
+                rows.append(
+                    ResultRow(position, vertex.name, structure, structure.stored if structure else 0, entries)
+                )
+        return rows
+
+    @property
+    def fallbacks(self) -> list[tuple[Vertex, Vertex, Structure]]:
+        """(value, operand, structure) where the values of a local block come from applying the linear map to
+        tangents, because a primitive in it has no complete rule."""
+        vertices, edges = self.graph.vertices, self.graph.edges
+        return [(vertices[k], vertices[j], edges[k, j]) for k, j in self.graph.dense_fallbacks]
+
+    def __str__(self):
+        return "\n\n".join(
+            part
+            for part in (
+                f"{self.graph!r}" + ("\n(common subexpressions removed)" if self.graph.simplified else ""),
+                self._costs_table(),
+                self._eliminations_table(),
+                self._results_table(),
+                self._fallbacks_table(),
+            )
+            if part
+        )
+
+    def _costs_table(self) -> str:
+        rows = [
+            [name, folded.multiplications, folded.additions, folded.peak, raw.multiplications]
+            for name, (folded, raw) in self.costs.items()
+        ]
+        names = ["order", "multiplications", "additions", "peak live", "raw multiplications"]
+        return table("Cost of accumulating the Jacobian", names, rows)
+
+    def _eliminations_table(self) -> str:
+        rows = [
+            [row.vertex.number, row.vertex.name, _shape(row.vertex.shape), f"{row.predecessors}×{row.successors}",
+             row.multiplications, row.additions, _few(row.structures), _tail(row.vertex.source)]
+            for row in self.eliminations[:_SHOWN]
+        ]  # fmt: skip
+        rest = len(self.plan.order) - _SHOWN
+        if rest > 0:
+            rows.append(["...", f"{rest} more", "", "", "", "", "", ""])
+        names = ["vertex", "operation", "shape", "in×out", "mul", "add", "new blocks", "source"]
+        return table("Eliminations, in order", names, rows) if rows else "Nothing to eliminate."
+
+    def _results_table(self) -> str:
+        rows = [
+            [row.output, row.inp, str(row.structure) if row.structure else "zero", row.stored, row.entries]
+            for row in self.results
+        ]
+        return table(
+            "Blocks of the Jacobian (v: values, then their labels; a label on both sides is a delta)",
+            ["output", "input", "block", "stored", "entries"],
+            rows,
+        )
+
+    def _fallbacks_table(self) -> str:
+        rows = [
+            [value.number, value.name, operand.number, str(structure), _tail(value.source)]
+            for value, operand, structure in self.fallbacks
+        ]
+        title = "Local blocks found by applying the linear map to tangents (no complete structure rule)"
+        return table(title, ["vertex", "operation", "by vertex", "block", "source"], rows) if rows else ""
+
+
+def explain(
+    function: Callable,
+    *args: Any,
+    order: Any = "auto",
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> Explanation:
+    """Explain how `jacve` would compute a Jacobian with this order, and what others would cost.
+
+    Print the result for a table, or read its attributes.
+    """
+    graph, plan = prepare(function, args, kwargs, order, argnums, has_aux)
+    named = {"this order": plan} | {name: make_plan(graph, resolve(name, graph)) for name in BASELINES}
+    label = f"this order ({order})" if isinstance(order, str) else "this order"
+    costs = {label if name == "this order" else name: (p.cost(), p.cost("raw")) for name, p in named.items()}
+    finder = order if isinstance(order, str) else "explicit"
+    return Explanation(graph, plan, Order(plan.order, graph.fingerprint, finder, simplified=graph.simplified), costs)
+
+
+def table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Rows under names, numbers to the right and text to the left."""
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    widths = [max(len(name), *(len(row[n]) for row in cells)) for n, name in enumerate(names)]
+    right = [all(isinstance(row[n], int) for row in rows) for n in range(len(names))]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+
+    return "\n".join([title, line(names), *map(line, cells)])
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "scalar"
+
+
+def _few(texts: Sequence[str]) -> str:
+    return "  ".join(texts[:3]) + ("  ..." if len(texts) > 3 else "")
+
+
+def _tail(source: str) -> str:
+    """The last two parts of a path, which is what a reader recognises."""
+    path, _, rest = source.partition(" ")
+    return "/".join(path.split("/")[-2:]) + (f" {rest}" if rest else "")

@@ -1,0 +1,146 @@
+"""Linear programs: the part of a derivative that tangents pass through.
+
+A `LinearMap` gives its Jacobian blocks in two ways. `push` sends identity blocks through the equations, one rule a
+primitive. `probe` applies the map to tangents and reads the values off, as few tangents as a known pattern allows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from . import _jax
+from ._jax import Atom, JaxprEqn, Program, Var
+from .axes import labels_of
+from .block import JacobianBlock, add, compose, read_values, seeds
+from .linear_rules import LinearCall, apply_rule, as_pattern
+from .structure import Structure, identity
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """Equations that are linear in ``sources``; what else they read is known."""
+
+    equations: tuple[JaxprEqn, ...]
+    sources: tuple[Var, ...]
+    targets: tuple[Atom, ...]
+
+    def __call__(self, known: dict[Var, Any], tangents: Sequence[Any]) -> list[Any]:
+        values = known | dict(zip(self.sources, tangents, strict=True))
+        for eqn in self.equations:
+            values.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(values, eqn.invars)), strict=True))
+        return _jax.read_all(values, self.targets)
+
+    def push(self, known: dict[Var, Any]) -> dict[Edge, JacobianBlock]:
+        """The block of each (target, source); zero blocks are absent, and some may be patterns only."""
+        reached: dict[Atom, dict[int, JacobianBlock]] = {
+            var: {n: JacobianBlock(identity(_jax.shape(var), renaming=True), None)}
+            for n, var in enumerate(self.sources)
+        }
+        for eqn in self.equations:
+            moving = [isinstance(atom, Var) and atom in reached for atom in eqn.invars]
+            operands = [None if m else _jax.read_all(known, [a])[0] for m, a in zip(moving, eqn.invars, strict=True)]
+            for var in eqn.outvars:
+                reached[var] = {}
+            for position, atom in enumerate(eqn.invars):
+                if moving[position]:
+                    for var, block in zip(eqn.outvars, _local_blocks(eqn, position, operands), strict=True):
+                        if block is not None:
+                            _extend(reached[var], block, reached[atom])
+        return {
+            (o, i): block
+            for o, target in enumerate(self.targets)
+            if isinstance(target, Var)
+            for i, block in reached.get(target, {}).items()
+        }
+
+    def probe(self, known: dict[Var, Any], patterns: dict[Edge, Structure]) -> dict[Edge, JacobianBlock]:
+        """The blocks with the given patterns, their values read off the map applied to a batch of tangents."""
+        if not patterns:
+            return {}
+        # Blocks of one source that need the same tangents share them.
+        batches: dict[tuple, tuple[int, Any]] = {}
+        rows_of: dict[Edge, tuple[tuple, tuple[int, ...]]] = {}
+        for (target, source), structure in patterns.items():
+            tangents, own = seeds(structure)
+            key = (source, structure.transposed.out, tuple(labels_of(structure.inp).index(n) for n in own))
+            batches.setdefault(key, (source, tangents))
+            rows_of[target, source] = key, own
+        results = self._applied(known, list(batches.values()))
+        start, rows = 0, {}
+        for key, (_, tangents) in batches.items():
+            rows[key] = slice(start, start + tangents.shape[0])
+            start = rows[key].stop
+        blocks = {}
+        for (target, source), structure in patterns.items():
+            key, own = rows_of[target, source]
+            result = lax.slice_in_dim(results[target], rows[key].start, rows[key].stop)
+            blocks[target, source] = JacobianBlock(structure, read_values(structure, result, own))
+        return blocks
+
+    def _applied(self, known: dict[Var, Any], batches: Sequence[tuple[int, Any]]) -> list[Any]:
+        """The targets for all tangents of all batches, each batch being of one source with the others at zero."""
+        inputs = []
+        for number, var in enumerate(self.sources):
+            pieces = [
+                tangents if source == number else np.zeros((tangents.shape[0], *_jax.shape(var)), np.float32)
+                for source, tangents in batches
+            ]
+            inputs.append(jnp.concatenate([lax.convert_element_type(p, _jax.dtype(var)) for p in pieces]))
+        if inputs[0].shape[0] == 1:
+            return [result[None] for result in self(known, [tangent[0] for tangent in inputs])]
+        return jax.vmap(lambda tangents: self(known, tangents))(inputs)
+
+
+def split(program: Program, sources: Sequence[Var], targets: Sequence[Atom]) -> tuple[tuple[JaxprEqn, ...], LinearMap]:
+    """The equations that do not depend on ``sources``, and the linear map made of those that do."""
+    moving = set(sources)
+    known, linear = [], []
+    for eqn in _jax.needed(program.equations, program.outputs):
+        if any(isinstance(atom, Var) and atom in moving for atom in eqn.invars):
+            moving.update(eqn.outvars)
+            linear.append(eqn)
+        else:
+            known.append(eqn)
+    return tuple(known), LinearMap(tuple(linear), tuple(sources), tuple(targets))
+
+
+def probes(patterns: Sequence[Structure]) -> int:
+    """How many tangents the largest of these patterns needs."""
+    return max(prod(s.sizes[n] for n in set(labels_of(s.inp)) - set(labels_of(s.out))) for s in patterns)
+
+
+def _local_blocks(eqn: JaxprEqn, position: int, operands: Sequence[Any]) -> list[JacobianBlock | None]:
+    """The blocks of an equation's results by one operand that it is linear in."""
+    operand = eqn.invars[position]
+    call = LinearCall(
+        eqn.primitive.name,
+        eqn.params,
+        position,
+        tuple(operands),
+        tuple(_jax.shape(atom) for atom in eqn.invars),
+        tuple(_jax.shape(var) for var in eqn.outvars),
+        _jax.dtype(eqn.outvars[0]),
+    )
+    if not prod(call.shape):
+        return [None] * len(eqn.outvars)
+    blocks = apply_rule(call)
+    # A complex number is a pair of real ones; rules speak of its position only.
+    if any(_jax.is_complex(atom.aval) for atom in (operand, *eqn.outvars)):
+        blocks = [block and as_pattern(block) for block in blocks]
+    return [block if prod(shape) else None for block, shape in zip(blocks, call.out_shapes, strict=True)]
+
+
+def _extend(into: dict[int, JacobianBlock], block: JacobianBlock, before: dict[int, JacobianBlock]) -> None:
+    """Add ``block`` after each of the blocks ``before`` to those already in ``into``."""
+    for source, earlier in before.items():
+        product = compose(block, earlier)
+        if product is not None:
+            into[source] = add(into[source], product) if source in into else product

@@ -1,0 +1,178 @@
+"""Patterns of linear loops, branches and solves.
+
+The body of a `scan`, `while`, `cond` or linear solve is a linear program itself. Pushing patterns through it shows
+which entries it keeps apart, so that a batch stays block diagonal through control flow. Values are then found by
+applying the whole equation to tangents.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from . import _jax, structure as algebra
+from .block import JacobianBlock
+from .axes import labels_of, whole
+from .linear_map import Edge, split
+from .linear_rules import LinearCall, as_pattern, register_rule
+from .structure import Structure, dense
+
+Patterns = dict[Edge, Structure]
+
+# A loop whose pattern keeps growing after this many rounds is taken for dense.
+_MAX_ROUNDS = 12
+
+
+def body_patterns(body: Any, moving: Sequence[bool]) -> Patterns:
+    """For (output, input) the pattern of a jaxpr that is linear in its ``moving`` inputs; zero ones are absent."""
+    program = _jax.inlined(body)
+    sources = [var for var, moves in zip(program.inputs, moving, strict=True) if moves]
+    numbers = [n for n, moves in enumerate(moving) if moves]
+    known, linear = split(program, sources, program.outputs)
+    found: Patterns = {}
+
+    def run(*operands: Any):
+        values = program.environment(operands)
+        for var in sources:
+            del values[var]
+        for eqn in known:
+            values.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(values, eqn.invars)), strict=True))
+        for (target, source), block in linear.push(values).items():
+            found[target, numbers[source]] = as_pattern(block).structure
+        return ()
+
+    jax.eval_shape(run, *_jax.placeholders(var.aval for var in program.inputs))
+    return found
+
+
+def _union(first: Structure | None, second: Structure | None) -> Structure | None:
+    if first is None or second is None:
+        return first or second
+    return as_pattern(JacobianBlock(algebra.add(first, second).structure, None)).structure
+
+
+def _after(outer: Structure | None, inner: Structure | None) -> Structure | None:
+    if outer is None or inner is None:
+        return None
+    product = algebra.compose(outer, inner)
+    return None if product is None else product.structure
+
+
+def _stacked(structure: Structure | None, length: int, out: bool = False, inp: bool = False) -> Structure | None:
+    """The pattern with a leading axis over iterations on either side, or on both: each iteration by itself."""
+    if structure is None:
+        return None
+    label = len(structure.sizes)
+    axis = () if length == 1 else (whole(label, length),)
+    outs = (axis, *structure.out) if out else structure.out
+    inps = (axis, *structure.inp) if inp else structure.inp
+    return algebra.canonical(outs, inps, (*structure.sizes, length), labels_of((*outs, *inps)), None)[0]
+
+
+def _blocks(patterns: Sequence[Structure | None]) -> list[JacobianBlock | None]:
+    return [None if pattern is None else JacobianBlock(pattern, None) for pattern in patterns]
+
+
+def _moving(call: LinearCall) -> list[bool]:
+    return [operand is None for operand in call.operands]
+
+
+@register_rule("custom_linear_solve")
+def _linear_solve(call: LinearCall):
+    lengths, solve = call.params["const_lengths"], call.params["jaxprs"].solve
+    constants = sum(lengths)
+    if call.position < constants:
+        return _dense(call)
+    inner = call.position - constants
+    moving = [False] * lengths.solve + [True] * (len(call.operands) - constants)
+    patterns = body_patterns(solve, moving)
+    return _blocks([patterns.get((n, lengths.solve + inner)) for n in range(len(call.out_shapes))])
+
+
+@register_rule("cond")
+def _cond(call: LinearCall):
+    total: list[Structure | None] = [None] * len(call.out_shapes)
+    for branch in call.params["branches"]:
+        patterns = body_patterns(branch, _moving(call)[1:])
+        total = [_union(old, patterns.get((n, call.position - 1))) for n, old in enumerate(total)]
+    return _blocks(total)
+
+
+@register_rule("scan")
+def _scan(call: LinearCall):
+    constants, carries = _jax.scan_counts(call.params)
+    length = call.params["length"]
+    body = _loop_body(call.params["jaxpr"], _moving(call), constants, carries)
+    sliced = call.position >= constants + carries
+    reached = _carried_through(call, body, constants, carries, length if sliced else None)
+    if reached is None:
+        return _dense(call)
+    rows: list[Structure | None] = [reached.get(c) for c in range(carries)]
+    for n in range(carries, len(call.out_shapes)):
+        through = None
+        for c, pattern in reached.items():
+            through = _union(through, _after(body.get((n, constants + c)), pattern))
+        through = _stacked(through, length, out=True)
+        if sliced:
+            through = _union(through, _stacked(body.get((n, call.position)), length, out=True, inp=True))
+        elif call.position < constants:
+            through = _union(through, _stacked(body.get((n, call.position)), length, out=True))
+        rows.append(through)
+    return _blocks(rows)
+
+
+@register_rule("while")
+def _while(call: LinearCall):
+    skipped, constants = call.params["cond_nconsts"], call.params["body_nconsts"]
+    if call.position < skipped:
+        return [None] * len(call.out_shapes)
+    carries = len(call.out_shapes)
+    body = _loop_body(call.params["body_jaxpr"], _moving(call)[skipped:], constants, carries)
+    reached = _carried_through(call, body, constants, carries, None, skipped)
+    if reached is None:
+        return _dense(call)
+    return _blocks([reached.get(c) for c in range(carries)])
+
+
+def _loop_body(body: Any, moving: Sequence[bool], constants: int, carries: int) -> Patterns:
+    """The patterns of a loop's body, with all carries moving that an iteration can set in motion."""
+    moving = list(moving)
+    while True:
+        patterns = body_patterns(body, moving)
+        started = [c for c in range(carries) if not moving[constants + c] and any(o == c for o, _ in patterns)]
+        if not started:
+            return patterns
+        for c in started:
+            moving[constants + c] = True
+
+
+def _carried_through(
+    call: LinearCall, body: Patterns, constants: int, carries: int, length: int | None, skipped: int = 0
+) -> dict[int, Structure] | None:
+    """How each carry can depend on the operand after any number of iterations; None if that does not settle."""
+    position = call.position - skipped
+    start: dict[int, Structure] = {}
+    for c in range(carries):
+        if position == constants + c:
+            start[c] = as_pattern(JacobianBlock(algebra.identity(call.shape), None)).structure
+        elif not constants <= position < constants + carries:
+            direct = body.get((c, position))
+            direct = direct if length is None else _stacked(direct, length, inp=True)
+            if direct is not None:
+                start[c] = direct
+    reached = dict(start)
+    for _ in range(_MAX_ROUNDS):
+        grown = dict(reached)
+        for c in range(carries):
+            for other, pattern in reached.items():
+                step = _union(grown.get(c), _after(body.get((c, constants + other)), pattern))
+                if step is not None:
+                    grown[c] = step
+        if grown == reached:
+            return reached
+        reached = grown
+    return None
+
+
+def _dense(call: LinearCall) -> list[JacobianBlock]:
+    return [as_pattern(JacobianBlock(dense(shape, call.shape), None)) for shape in call.out_shapes]
