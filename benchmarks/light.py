@@ -80,7 +80,9 @@ def main():
     parser.add_argument("--equations", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
-    print(f"{'function':14} {'equations':>9} {'program':>20} {'emit [s]':>9} {'compile [s]':>12} {'compile / jacrev':>17}")
+    print(
+        f"{'function':14} {'equations':>9} {'program':>20} {'emit [s]':>9} {'compile [s]':>12} {'compile / jacrev':>17}"
+    )
     for make in (scalar_chain, deep_network, vector_loops):
         function, x = make(options.equations)
         count = len(gx.build_graph(function, x).program.equations)
@@ -96,7 +98,9 @@ def main():
                 jax.clear_caches()
                 partials.clear_cache()
                 times[name].append(measure(transform(function), (x,)))
-        median = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in times.items()}
+        median = {
+            name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in times.items()
+        }
         for name, (emit, compiled) in median.items():
             ratio = compiled / median["jacrev"][1]
             print(f"{make.__name__:14} {count:9d} {name:>20} {emit:9.2f} {compiled:12.2f} {ratio:17.2f}")

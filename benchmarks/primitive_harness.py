@@ -36,7 +36,7 @@ def case_of(harness):
     """(function of its float arguments, those arguments), or None if the case is out of scope."""
     try:
         args = harness.dyn_args_maker(np.random.RandomState(0))
-    except Exception:
+    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
         return None
     floats = [n for n, arg in enumerate(args) if _is_float(arg)]
     if not floats or sum(np.size(args[n]) for n in floats) > MAX_INPUTS:
@@ -45,21 +45,23 @@ def case_of(harness):
 
 
 def _is_float(arg):
-    return hasattr(arg, "dtype") and jax.dtypes.issubdtype(arg.dtype, np.floating) and not isinstance(arg, jax.core.Tracer)
+    return (
+        hasattr(arg, "dtype") and jax.dtypes.issubdtype(arg.dtype, np.floating) and not isinstance(arg, jax.core.Tracer)
+    )
 
 
 def reference(function, args, floats):
     """JAX's Jacobian, forward or else reverse; None if it has none."""
     try:
         outputs = jax.eval_shape(function, *args)
-    except Exception:
+    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
         return None
     if sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(outputs)) > MAX_OUTPUTS:
         return None
     for mode in (jax.jacfwd, jax.jacrev):
         try:
             return mode(function, argnums=floats)(*args)
-        except Exception:
+        except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
             continue
     return None
 
@@ -94,10 +96,12 @@ def check(harness):
     function, args, floats = case
     try:
         got = gx.jacve(function, argnums=floats)(*args)
-    except Exception:
+    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
         return "fails", traceback.format_exc()
     problem = differs(got, want)
-    if problem and any(np.isnan(leaf).any() for leaf in jax.tree.leaves(want) if jnp.isdtype(leaf.dtype, "real floating")):
+    if problem and any(
+        np.isnan(leaf).any() for leaf in jax.tree.leaves(want) if jnp.isdtype(leaf.dtype, "real floating")
+    ):
         alone = [reference(function, args, (n,)) for n in floats]
         parts = [gx.jacve(function, argnums=(n,))(*args) for n in floats]
         if not any(differs(a, b, zero_for_nan=True) for a, b in zip(parts, alone, strict=True)):

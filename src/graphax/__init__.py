@@ -1,11 +1,11 @@
 """Exact Jacobians of JAX functions by cross-country (vertex) elimination.
 
-    import graphax as gx
+import graphax as gx
 
-    J = gx.jacve(f)(*xs)                         # a good order, found in milliseconds
-    J = gx.jacve(f, order="rev")(*xs)            # a preset
-    J = gx.jacve(f, order=[3, 1, 2])(*xs)        # any order gives the same Jacobian
-    print(gx.explain(f, *xs))                    # what it costs, and why
+J = gx.jacve(f)(*xs)                         # a good order, found in milliseconds
+J = gx.jacve(f, order="rev")(*xs)            # a preset
+J = gx.jacve(f, order=[3, 1, 2])(*xs)        # any order gives the same Jacobian
+print(gx.explain(f, *xs))                    # what it costs, and why
 """
 
 from .api import check_jacobian, hessve, jacve, value_and_jacve
@@ -14,9 +14,9 @@ from .block import JacobianBlock
 from .display import Explanation, explain
 from .errors import FingerprintError, GraphaxError, JacobianMismatch, OrderError, RuleError
 from .graph import ComputationGraph, build_graph
-from .linear_rules import LinearCall, register_rule, supported_primitives
 from .order import PRESETS, Order
 from .plan import Cost, Plan
+from .rule import LinearCall, register_rule, supported_primitives
 from .sparsity_type import sparsity_type
 from .structure import Structure
 

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.tree_util import tree_map, tree_unflatten
+from jax.tree_util import tree_leaves, tree_map, tree_unflatten
 
 from . import execute
 from .block import JacobianBlock
 from .errors import JacobianMismatch
 from .graph import ComputationGraph, graph_of
-from .order import Order, resolve
+from .order import Order, loaded, resolve
 from .plan import Plan, make_plan
 from .structure import zero
 from .trace import Traced, trace
@@ -75,9 +75,7 @@ def value_and_jacve(
         if has_aux:
             value = value, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])
         blocks = _result_blocks(graph, execute.eliminate(graph, plan, local))
-        if not sparse:
-            blocks = [[block.todense() for block in row] for row in blocks]
-        return value, traced.nest(blocks)
+        return value, traced.nest(blocks if sparse else [[block.todense() for block in row] for row in blocks])
 
     return value_and_jacobian
 
@@ -115,7 +113,6 @@ def check_jacobian(
     `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
     """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    blocks_of = jacve(function, order, argnums=numbers, has_aux=has_aux, sparse=True)
 
     def restricted(*chosen: Any):
         full = list(args)
@@ -125,32 +122,41 @@ def check_jacobian(
         return result[0] if has_aux else result
 
     chosen = tree_map(jnp.asarray, tuple(args[number] for number in numbers))
-    blocks = blocks_of(*args, **kwargs)
+    blocks = jacve(function, order, argnums=numbers, has_aux=has_aux, sparse=True)(*args, **kwargs)
     blocks = blocks[0] if has_aux else blocks
-    is_block = lambda node: isinstance(node, JacobianBlock)  # noqa: E731
     worst = 0.0
     for key in jax.random.split(jax.random.key(seed), probes):
         direction = _random_like(key, chosen)
         _, expected = jax.jvp(restricted, chosen, direction)
         leaves, tree = jax.tree_util.tree_flatten_with_path(expected)
-        rows = tree.flatten_up_to(blocks)
-        for (path, want), row in zip(leaves, rows, strict=True):
-            if want.dtype == jax.dtypes.float0:
-                continue
-            parts = jax.tree_util.tree_leaves(row, is_leaf=is_block)
-            tangents = jax.tree_util.tree_leaves(direction)
-            got = sum((b.apply(t) for b, t in zip(parts, tangents, strict=True)), jnp.zeros_like(want))
-            scale = float(jnp.max(jnp.abs(want), initial=0.0)) or 1.0
-            error = float(jnp.max(jnp.abs(got - want), initial=0.0)) / scale
-            limit = float(jnp.finfo(want.dtype).eps) ** 0.5 if rtol is None else rtol
-            if not error <= limit and not _both_undefined(got, want):
-                raise JacobianMismatch(
-                    f"the Jacobian of output{jax.tree_util.keystr(path)} differs from jax.jvp by {error:.3g} (relative), "
-                    f"more than {limit:.3g}. If this is not a matter of precision (try float64), it is a bug in a "
-                    f"structure rule: graphax.explain shows which primitives are involved."
-                )
-            worst = max(worst, error)
+        for (path, want), row in zip(leaves, _rows(tree, blocks), strict=True):
+            if want.dtype != jax.dtypes.float0:
+                worst = max(worst, _compared(row, direction, want, rtol, jax.tree_util.keystr(path)))
     return worst
+
+
+def _rows(tree: Any, blocks: Any) -> list[list[JacobianBlock]]:
+    """The blocks of each leaf of the output."""
+    rows = tree.flatten_up_to(blocks)
+    return [tree_leaves(row, is_leaf=lambda node: isinstance(node, JacobianBlock)) for row in rows]
+
+
+def _compared(row: list[JacobianBlock], direction: Any, want: Any, rtol: float | None, path: str) -> float:
+    """The relative error of a row of blocks applied to ``direction``."""
+    got = jnp.zeros_like(want)
+    for block, tangent in zip(row, tree_leaves(direction), strict=True):
+        got = got + block.apply(tangent)
+    scale = float(jnp.max(jnp.abs(want), initial=0.0)) or 1.0
+    error = float(jnp.max(jnp.abs(got - want), initial=0.0)) / scale
+    limit = float(jnp.finfo(want.dtype).eps) ** 0.5 if rtol is None else rtol
+    # Infinities and NaN where JAX has them as well are no difference.
+    if not error <= limit and not jnp.allclose(got, want, rtol=limit, equal_nan=True):
+        raise JacobianMismatch(
+            f"the Jacobian of output{path} differs from jax.jvp by {error:.3g} (relative), more than {limit:.3g}. If "
+            f"this is not a matter of precision (try float64), it is a bug in a structure rule: graphax.explain "
+            f"shows which primitives are involved."
+        )
+    return error
 
 
 def prepare(
@@ -162,9 +168,8 @@ def prepare(
     has_aux: bool,
 ) -> tuple[ComputationGraph, Plan]:
     """Trace, build and plan. The graph is simplified where no vertex numbers are at stake."""
-    if isinstance(order, (str, bytes)) and order.endswith(".json") or hasattr(order, "__fspath__"):
-        order = Order.load(order)
-    simplified = order.simplified if isinstance(order, Order) else order == "auto" if isinstance(order, str) else False
+    order = loaded(order)
+    simplified = order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
     graph = graph_of(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
     return graph, make_plan(graph, resolve(order, graph))
 
@@ -204,8 +209,3 @@ def _random_like(key: Any, tree: Any) -> Any:
     return tree_unflatten(
         structure, [jax.random.normal(k, np.shape(x), jnp.result_type(x)) for k, x in zip(keys, leaves, strict=False)]
     )
-
-
-def _both_undefined(got: Any, want: Any) -> bool:
-    """True where JAX itself has infinities or NaN, and elsewhere the two agree."""
-    return bool(jnp.allclose(got, want, equal_nan=True))

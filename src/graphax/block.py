@@ -182,9 +182,10 @@ def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock
         right = recast(right, algebra.freed(right.structure, product.free, ()))
     out = product.structure.values
     if product.left is None or product.right is None:
-        values, axes = (right.values, product.right) if product.left is None else (left.values, product.left)
-        values, labels = _view(values, axes)
-        values = _arranged(*_sum_out(values, labels, set(out)), out)
+        viewed = (
+            _view(left.values, product.left) if product.left is not None else _view(right.values, product.right or ())
+        )
+        values = _arranged(*_sum_out(*viewed, keep=set(out)), out)
     else:
         values = _contract(_view(left.values, product.left), _view(right.values, product.right), out)
     if product.factor == -1.0:

@@ -79,9 +79,7 @@ class Explanation:
                 vertex = self.graph.vertices[number]
                 structure = None if output is None else self.plan.results.get((output, number))
                 entries = 0 if output is None else prod(self.graph.vertices[output].shape) * prod(vertex.shape)
-                rows.append(
-                    ResultRow(position, vertex.name, structure, structure.stored if structure else 0, entries)
-                )
+                rows.append(ResultRow(position, vertex.name, structure, structure.stored if structure else 0, entries))
         return rows
 
     @property

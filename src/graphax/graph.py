@@ -153,7 +153,7 @@ def graph_of(traced: Traced, simplified: bool) -> ComputationGraph:
         local[position] = LocalBlocks(partials, variables, names)
 
     inputs = tuple(numbers[var] for var in program.inputs)
-    avals = {numbers[var]: var.aval for var in (*program.inputs, *defined)}
+    avals: dict[int, Any] = {numbers[var]: var.aval for var in (*program.inputs, *defined)}
     ends = [None if isinstance(a, Literal) or a not in numbers else numbers[a] for a in results]
     edges, outputs = _with_output_vertices(edges, ends, set(inputs), len(defined), avals)
     edges = _pruned(edges, set(inputs), set(outputs))
@@ -188,9 +188,10 @@ def _with_output_vertices(
 ) -> tuple[dict[Edge, Structure], list[int | None]]:
     """Put a vertex of its own behind every output that is an input or is used inside the function."""
     used = {source for _, source in _pruned(edges, inputs, set(ends))} | inputs
-    edges, copies = dict(edges), {}
+    edges = dict(edges)
+    copies: dict[int | None, int] = {}
     for end in dict.fromkeys(ends):
-        if end in used and avals[end].size:
+        if end is not None and end in used and avals[end].size:
             copies[end] = last + len(copies) + 1
             avals[copies[end]] = avals[end]
             edges[copies[end], end] = identity(tangent_shape(avals[end]), renaming=True)

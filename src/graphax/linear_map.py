@@ -18,7 +18,7 @@ from . import _jax
 from ._jax import Atom, JaxprEqn, Program, Var
 from .axes import labels_of
 from .block import JacobianBlock, add, compose, read_values, seeds
-from .linear_rules import LinearCall, apply_rule, as_pattern
+from .rule import LinearCall, apply_rule, as_pattern
 from .structure import Structure, identity
 
 Edge = tuple[int, int]

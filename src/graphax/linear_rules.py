@@ -7,8 +7,7 @@ by applying the linear program to as few tangents as the pattern allows. A primi
 pattern, so everything JAX differentiates works.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import jax
@@ -18,145 +17,7 @@ from jax import lax
 
 from .axes import Digit, point, progression
 from .block import JacobianBlock
-from .errors import RuleError
-
-Rule = Callable[["LinearCall"], "JacobianBlock | None | Sequence[JacobianBlock | None]"]
-
-_RULES: dict[str, Rule] = {}
-_MOVING: set[str] = set()
-
-# Constant arrays up to this size are looked at to see whether they hold one number only.
-_SMALL = 4096
-
-
-@dataclass(frozen=True)
-class LinearCall:
-    """An equation that is linear in the operand at ``position``.
-
-    Attributes:
-        primitive, params: as in the equation.
-        position: the operand to differentiate by.
-        operands: the known operands; None for those that are tangents.
-        shapes, out_shapes: the shapes of all operands and results.
-        dtype: the dtype of the (first) result.
-    """
-
-    primitive: str
-    params: dict[str, Any]
-    position: int
-    operands: tuple[Any, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    out_shapes: tuple[tuple[int, ...], ...]
-    dtype: Any
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.shapes[self.position]
-
-    @property
-    def out_shape(self) -> tuple[int, ...]:
-        return self.out_shapes[0]
-
-    def block(self, out: Sequence, inp: Sequence, values: Any = None, on: Sequence[Hashable] = (), **how: Any):
-        """`JacobianBlock.labelled` for the shapes of this call."""
-        return JacobianBlock.labelled(out, inp, self.out_shape, self.shape, values, on, **how)
-
-    def renaming(self, out: Sequence, inp: Sequence) -> JacobianBlock:
-        """A block that only moves entries."""
-        return self.block(out, inp, renaming=True)
-
-    def elementwise(self, values: Any = None, scale: float = 1.0) -> JacobianBlock:
-        """A diagonal block; an operand of rank 0 is broadcast, and so are values of rank 0."""
-        out = range(len(self.out_shape))
-        inp = out if len(self.shape) == len(out) else ()
-        on = () if values is None else range(np.ndim(values))
-        return self.block(out, inp, values, on, scale=scale)
-
-    def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
-        """A block of which only the labels are known, for result ``number``."""
-        known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
-        return as_pattern(known)
-
-
-def as_pattern(block: JacobianBlock) -> JacobianBlock:
-    """The same labels, with values that vary along all of them and are not known yet."""
-    labels = tuple(range(len(block.structure.sizes)))
-    return JacobianBlock(replace(block.structure, scale=None, renaming=False, values=labels), None)
-
-
-def register_rule(primitive: str, rule: Rule | None = None):
-    """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
-
-    The rule gets a `LinearCall` and returns the block of the result by ``call.operands[call.position]``: a
-    `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
-    docs/architecture.md. A rule registered later replaces an earlier one.
-    """
-    if rule is None:
-        return lambda function: register_rule(primitive, function)
-    _RULES[primitive] = rule
-    return rule
-
-
-def supported_primitives() -> tuple[str, ...]:
-    """The linear primitives with a structure rule. All others are differentiated too, as dense blocks."""
-    return tuple(sorted(_RULES))
-
-
-def only_moves(primitive: str) -> bool:
-    """True if a primitive does no arithmetic, so that raw counting takes its blocks for mere renaming."""
-    return primitive in _MOVING
-
-
-def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
-    """The blocks of all results of a call."""
-    rule = _RULES.get(call.primitive, _dense)
-    blocks = rule(call)
-    blocks = [blocks] if blocks is None or isinstance(blocks, JacobianBlock) else list(blocks)
-    for block, out_shape in zip(blocks, call.out_shapes, strict=True):
-        if block is not None and block.shape != out_shape + call.shape:
-            name = getattr(rule, "__qualname__", repr(rule))
-            raise RuleError(
-                f"the rule {name} for primitive '{call.primitive}' returned a block of shape {block.shape}, but the "
-                f"result has shape {out_shape} and operand {call.position} has shape {call.shape}, so the block "
-                f"must have shape {out_shape + call.shape}. Mend the rule, or leave it unregistered: primitives "
-                f"without a rule are differentiated as dense blocks."
-            )
-    return blocks
-
-
-def uniform_value(array: Any) -> float | None:
-    """The number that a constant array holds everywhere, if it is known now."""
-    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > _SMALL:
-        return None
-    numbers = np.asarray(array)
-    first = numbers.flat[0]
-    if np.iscomplexobj(numbers):
-        return None
-    return float(first) if np.all(numbers == first) else None
-
-
-def _rules(*primitives: str):
-    def register(rule: Rule) -> Rule:
-        for primitive in primitives:
-            register_rule(primitive, rule)
-        return rule
-
-    return register
-
-
-def _moves(*primitives: str):
-    """Register a rule for primitives that move entries about and do no arithmetic."""
-    _MOVING.update(primitives)
-    return _rules(*primitives)
-
-
-def _dense(call: LinearCall):
-    """Any entry may depend on any other. Also for a product of two tangents, which a custom rule may contain."""
-    inp = [("inp", n) for n in range(len(call.shape))]
-    return [
-        call.pattern([("out", n) for n in range(len(shape))], inp, number)
-        for number, shape in enumerate(call.out_shapes)
-    ]
+from .rule import LinearCall, dense_pattern, moving_rules_for, rules_for, uniform_value
 
 
 def _axes(shape: Sequence[int], side: str) -> list[Hashable]:
@@ -176,8 +37,8 @@ def _linked(call: LinearCall, pairs: Sequence[tuple[int, int]]) -> JacobianBlock
 # Arithmetic
 
 
-@_moves("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
-@_moves("sharding_constraint")
+@moving_rules_for("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
+@moving_rules_for("sharding_constraint")
 def _same(call):
     blocks: list[JacobianBlock | None] = [None] * len(call.out_shapes)
     axes = range(len(call.shape))
@@ -185,49 +46,49 @@ def _same(call):
     return blocks
 
 
-@_rules("add", "add_any")
+@rules_for("add", "add_any")
 def _add(call):
     return call.elementwise()
 
 
-@_rules("neg")
+@rules_for("neg")
 def _neg(call):
     return call.elementwise(scale=-1.0)
 
 
-@_rules("sub")
+@rules_for("sub")
 def _sub(call):
     return call.elementwise(scale=-1.0 if call.position else 1.0)
 
 
-@_rules("mul")
+@rules_for("mul")
 def _mul(call):
     other = call.operands[1 - call.position]
     if other is None:
-        return _dense(call)
+        return dense_pattern(call)
     number = uniform_value(other)
     return call.elementwise(other) if number is None else call.elementwise(scale=number)
 
 
-@_rules("div")
+@rules_for("div")
 def _div(call):
     other = call.operands[1]
     if other is None:
-        return _dense(call)
+        return dense_pattern(call)
     number = uniform_value(other)
     return call.elementwise(scale=1.0 / number) if number else call.elementwise(lax.reciprocal(other))
 
 
-@_rules("select_n")
+@rules_for("select_n")
 def _select(call):
     which = call.operands[0]
     if which is None:
-        return _dense(call)
+        return dense_pattern(call)
     chosen = lax.eq(which, lax.full_like(which, call.position - 1))
     return call.elementwise(lax.convert_element_type(chosen, call.dtype))
 
 
-@_rules("conj", "real", "imag", "complex")
+@rules_for("conj", "real", "imag", "complex")
 def _complex(call):
     axes = range(len(call.shape))
     return call.pattern(axes, axes)
@@ -236,31 +97,31 @@ def _complex(call):
 # Moving entries
 
 
-@_moves("transpose")
+@moving_rules_for("transpose")
 def _transpose(call):
     return call.renaming(call.params["permutation"], range(len(call.shape)))
 
 
-@_moves("squeeze")
+@moving_rules_for("squeeze")
 def _squeeze(call):
     axes = range(len(call.shape))
     gone = {d % len(axes) for d in call.params["dimensions"]}
     return call.renaming([n for n in axes if n not in gone], axes)
 
 
-@_moves("broadcast_in_dim")
+@moving_rules_for("broadcast_in_dim")
 def _broadcast(call):
     out = _axes(call.out_shape, "out")
     return call.renaming(out, [out[d] for d in call.params["broadcast_dimensions"]])
 
 
-@_moves("reshape")
+@moving_rules_for("reshape")
 def _reshape(call):
     if call.params.get("dimensions") is not None:
-        return _dense(call)
+        return dense_pattern(call)
     radices = _common_radices(call.out_shape, call.shape)
     if radices is None:
-        return _dense(call)
+        return dense_pattern(call)
     sides = []
     for shape in (call.out_shape, call.shape):
         label, axes = 0, []
@@ -290,7 +151,7 @@ def _common_radices(first: Sequence[int], second: Sequence[int]) -> list[int] | 
     return radices[::-1]
 
 
-@_moves("rev")
+@moving_rules_for("rev")
 def _rev(call):
     axes = range(len(call.shape))
     turned = [
@@ -300,7 +161,7 @@ def _rev(call):
     return call.renaming(axes, turned)
 
 
-@_moves("slice")
+@moving_rules_for("slice")
 def _slice(call):
     starts = call.params["start_indices"]
     return _window(call, starts, call.params["strides"] or [1] * len(starts))
@@ -319,10 +180,10 @@ def _digit(label: Hashable, at: range, size: int) -> tuple[Digit, ...]:
     return (point(at.start, size),) if len(at) == 1 else (Digit(label, at, size),)  # type: ignore[arg-type]
 
 
-@_moves("pad")
+@moving_rules_for("pad")
 def _pad(call):
     if call.position:
-        return _dense(call)
+        return dense_pattern(call)
     out, inp = [], []
     for axis, ((low, _, interior), size, out_size) in enumerate(
         zip(call.params["padding_config"], call.shape, call.out_shape, strict=True)
@@ -336,7 +197,7 @@ def _pad(call):
     return call.renaming(out, inp)
 
 
-@_moves("concatenate")
+@moving_rules_for("concatenate")
 def _concatenate(call):
     axis = call.params["dimension"]
     return _into(call, axis, sum(shape[axis] for shape in call.shapes[: call.position]))
@@ -349,7 +210,7 @@ def _into(call: LinearCall, axis: int, start: int) -> JacobianBlock:
     return call.renaming(out, range(len(call.shape)))
 
 
-@_moves("stack")
+@moving_rules_for("stack")
 def _stack(call):
     axis = call.params["axis"]
     out: list[Any] = list(range(len(call.shape)))
@@ -357,7 +218,7 @@ def _stack(call):
     return call.renaming(out, range(len(call.shape)))
 
 
-@_moves("unstack")
+@moving_rules_for("unstack")
 def _unstack(call):
     axis = call.params["axis"]
     axes = list(range(len(call.shape)))
@@ -370,7 +231,7 @@ def _unstack(call):
     return blocks
 
 
-@_moves("split")
+@moving_rules_for("split")
 def _split(call):
     axis, start, blocks = call.params["axis"], 0, []
     for shape in call.out_shapes:
@@ -381,7 +242,7 @@ def _split(call):
     return blocks
 
 
-@_moves("dynamic_slice")
+@moving_rules_for("dynamic_slice")
 def _dynamic_slice(call):
     starts = _clamped(call.operands[1:], call.shape, call.out_shape)
     if starts is not None:
@@ -389,7 +250,7 @@ def _dynamic_slice(call):
     return _linked(call, [(n, n) for n in range(len(call.shape))])
 
 
-@_moves("dynamic_update_slice")
+@moving_rules_for("dynamic_update_slice")
 def _dynamic_update_slice(call):
     axes = range(len(call.out_shape))
     if call.position == 0:
@@ -408,7 +269,7 @@ def _clamped(starts: Sequence[Any], shape: Sequence[int], window: Sequence[int])
     return [max(0, min(int(s), n - w)) for s, n, w in zip(starts, shape, window, strict=True)]
 
 
-@_moves("gather")
+@moving_rules_for("gather")
 def _gather(call):
     numbers, sizes = call.params["dimension_numbers"], call.params["slice_sizes"]
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
@@ -419,13 +280,13 @@ def _gather(call):
     return _linked(call, pairs + [(loops[index_dim], d) for d, index_dim in batches])
 
 
-@_rules("scatter-add")
+@rules_for("scatter-add")
 def _scatter_add(call):
     axes = range(len(call.out_shape))
     return call.renaming(axes, axes) if call.position == 0 else _scattered(call)
 
 
-@_moves("scatter")
+@moving_rules_for("scatter")
 def _scatter(call):
     axes = range(len(call.out_shape))
     return call.pattern(axes, axes) if call.position == 0 else _scattered(call)
@@ -469,13 +330,13 @@ def _only_start(call: LinearCall) -> dict[int, int] | None:
 # Sums and products
 
 
-@_rules("reduce_sum")
+@rules_for("reduce_sum")
 def _reduce_sum(call):
     axes = range(len(call.shape))
     return call.block([n for n in axes if n not in call.params["axes"]], axes)
 
 
-@_rules("cumsum")
+@rules_for("cumsum")
 def _cumsum(call):
     axis = call.params["axis"]
     size = call.shape[axis]
@@ -486,12 +347,12 @@ def _cumsum(call):
     return call.block(out, range(len(call.shape)), values, ("out", axis))
 
 
-@_rules("dot_general")
+@rules_for("dot_general")
 def _dot_general(call):
     (contracting, batch) = call.params["dimension_numbers"]
     mine, other = call.position, 1 - call.position
     if call.operands[other] is None:
-        return _dense(call)
+        return dense_pattern(call)
     labels: list[list[Hashable]] = [_axes(shape, side) for shape, side in zip(call.shapes, "lr", strict=True)]
     for pairs in (contracting, batch):
         for a, b in zip(pairs[mine], pairs[other], strict=True):
@@ -504,34 +365,32 @@ def _dot_general(call):
     return call.block(out, labels[mine], call.operands[other], labels[other])
 
 
-@_rules("triangular_solve")
+@rules_for("triangular_solve")
 def _triangular_solve(call):
     if call.position == 0:
-        return _dense(call)
+        return dense_pattern(call)
     rank = len(call.shape)
     apart = rank - 1 if call.params["left_side"] else rank - 2
     return _linked(call, [(n, n) for n in (*range(rank - 2), apart)])
 
 
-@_rules("fft")
+@rules_for("fft")
 def _fft(call):
     return _linked(call, [(n, n) for n in range(len(call.shape) - len(call.params["fft_lengths"]))])
 
 
-@_rules("conv_general_dilated")
+@rules_for("conv_general_dilated")
 def _convolution(call):
     numbers = call.params["dimension_numbers"]
     if call.params["batch_group_count"] != 1:
-        return _dense(call)
+        return dense_pattern(call)
     if call.position == 0:
         return _linked(call, [(numbers.out_spec[0], numbers.lhs_spec[0])])
     return _linked(call, [(numbers.out_spec[1], numbers.rhs_spec[0])])
 
 
-@_rules("reduce_window_sum")
+@rules_for("reduce_window_sum")
 def _reduce_window_sum(call):
     untouched = [n for n, size in enumerate(call.params["window_dimensions"]) if size == 1]
-    untouched = [
-        n for n in untouched if call.params["window_strides"][n] == 1 and call.params["padding"][n] == (0, 0)
-    ]
+    untouched = [n for n in untouched if call.params["window_strides"][n] == 1 and call.params["padding"][n] == (0, 0)]
     return _linked(call, [(n, n) for n in untouched])

@@ -10,12 +10,13 @@ from typing import Any
 
 import jax
 
-from . import _jax, structure as algebra
-from .block import JacobianBlock
+from . import _jax
+from . import structure as algebra
 from .axes import labels_of, whole
+from .block import JacobianBlock
 from .linear_map import Edge, split
-from .linear_rules import LinearCall, as_pattern, register_rule
-from .structure import Structure, dense
+from .rule import LinearCall, as_pattern, dense_pattern, register_rule
+from .structure import Structure
 
 Patterns = dict[Edge, Structure]
 
@@ -82,7 +83,7 @@ def _linear_solve(call: LinearCall):
     lengths, solve = call.params["const_lengths"], call.params["jaxprs"].solve
     constants = sum(lengths)
     if call.position < constants:
-        return _dense(call)
+        return dense_pattern(call)
     inner = call.position - constants
     moving = [False] * lengths.solve + [True] * (len(call.operands) - constants)
     patterns = body_patterns(solve, moving)
@@ -106,7 +107,7 @@ def _scan(call: LinearCall):
     sliced = call.position >= constants + carries
     reached = _carried_through(call, body, constants, carries, length if sliced else None)
     if reached is None:
-        return _dense(call)
+        return dense_pattern(call)
     rows: list[Structure | None] = [reached.get(c) for c in range(carries)]
     for n in range(carries, len(call.out_shapes)):
         through = None
@@ -130,7 +131,7 @@ def _while(call: LinearCall):
     body = _loop_body(call.params["body_jaxpr"], _moving(call)[skipped:], constants, carries)
     reached = _carried_through(call, body, constants, carries, None, skipped)
     if reached is None:
-        return _dense(call)
+        return dense_pattern(call)
     return _blocks([reached.get(c) for c in range(carries)])
 
 
@@ -172,7 +173,3 @@ def _carried_through(
             return reached
         reached = grown
     return None
-
-
-def _dense(call: LinearCall) -> list[JacobianBlock]:
-    return [as_pattern(JacobianBlock(dense(shape, call.shape), None)) for shape in call.out_shapes]

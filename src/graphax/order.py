@@ -71,8 +71,7 @@ def resolve(order: Any, graph: ComputationGraph) -> Order:
     A preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a finder: any function from
     a graph to one of the last two.
     """
-    if isinstance(order, os.PathLike) or (isinstance(order, str) and order.endswith(".json")):
-        order = Order.load(order)
+    order = loaded(order)
     if isinstance(order, str):
         return preset(order, graph)
     if isinstance(order, Order):
@@ -81,6 +80,12 @@ def resolve(order: Any, graph: ComputationGraph) -> Order:
         found = order(graph)
         return _checked(found if isinstance(found, Order) else _explicit(found, graph), graph)
     return _checked(_explicit(order, graph), graph)
+
+
+def loaded(order: Any) -> Any:
+    """``order``, read from its file if it is a path."""
+    is_path = isinstance(order, os.PathLike) or (isinstance(order, str) and order.endswith(".json"))
+    return Order.load(order) if is_path else order
 
 
 def _explicit(order: Any, graph: ComputationGraph) -> Order:
@@ -130,7 +135,11 @@ def _check_repeats(vertices: Sequence[int]) -> None:
 def _listed(numbers: set[int], graph: ComputationGraph) -> str:
     def described(number: int) -> str:
         vertex = graph.vertices.get(number)
-        return f"{number} ({vertex.kind if vertex.kind != 'intermediate' else vertex.name})" if vertex else f"{number} (unknown)"
+        return (
+            f"{number} ({vertex.kind if vertex.kind != 'intermediate' else vertex.name})"
+            if vertex
+            else f"{number} (unknown)"
+        )
 
     shown = [described(number) for number in sorted(numbers)[:10]]
     return ", ".join(shown) + (f" and {len(numbers) - 10} more" if len(numbers) > 10 else "")
@@ -140,9 +149,7 @@ def preset(name: str, graph: ComputationGraph) -> Order:
     """The order that a preset finds."""
     if name not in PRESETS:
         raise OrderError(f"unknown order {name!r}; presets are: {', '.join(PRESETS)}")
-    return Order(
-        _preset(name, _ByContent(graph)), graph.fingerprint, finder=name, simplified=graph.simplified
-    )
+    return Order(_preset(name, _ByContent(graph)), graph.fingerprint, finder=name, simplified=graph.simplified)
 
 
 class _ByContent:
@@ -267,7 +274,8 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
 
 def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int]:
     """Repeatedly eliminate the vertices with one successor, then the rest; both in the order ``along``."""
-    state, order, rest = Elimination(graph), [], list(along)
+    state, rest = Elimination(graph), list(along)
+    order: list[int] = []
     while True:
         before = len(order)
         for vertex in rest:

@@ -17,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from . import _jax
-from . import nested_rules as _nested_rules  # noqa: F401  registers its rules
+from . import _jax, linear_rules, nested_rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
 from .linear_map import Edge, LinearMap, probes, split
-from .linear_rules import only_moves
+from .rule import only_moves
 from .structure import Structure
+
+# Importing these modules fills the table of rules.
+RULE_MODULES = (linear_rules, nested_rules)
 
 _CACHE_SIZE = 4096
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _jax
 from ._jax import Literal, Program, Var
-from .linear_rules import uniform_value
+from .rule import uniform_value
 
 # Indices and masks up to this size are computed at trace time; so are numbers, whatever the shape they fill.
 _SMALL = 4096
@@ -35,7 +35,7 @@ def fold_constants(program: Program) -> Program:
         if fold and all(isinstance(atom, Literal) for atom in invars) and eqn.outvars[0].aval.size <= _SMALL:
             aval = eqn.outvars[0].aval
             how = eqn.params | {"shape": aval.shape, "dtype": aval.dtype}
-            value = fold(*[np.asarray(atom.val) for atom in invars], **how)
+            value = fold(*[np.asarray(atom.val) for atom in invars if isinstance(atom, Literal)], **how)
             value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
             if _worth_knowing(value):
                 known[eqn.outvars[0]] = value
@@ -71,14 +71,13 @@ _FOLDS: dict[str, Callable] = {
     "clamp": lambda low, value, high, **_: np.clip(value, low, high),
     "convert_element_type": lambda value, dtype, **_: value.astype(dtype),
     "broadcast_in_dim": lambda value, shape, broadcast_dimensions, **_: np.broadcast_to(
-        value.reshape([value.shape[broadcast_dimensions.index(d)] if d in broadcast_dimensions else 1 for d in range(len(shape))]),
-        shape,
+        np.expand_dims(value, [d for d in range(len(shape)) if d not in broadcast_dimensions]), shape
     ),
     "reshape": lambda value, shape, **_: value.reshape(shape),
     "squeeze": lambda value, shape, **_: value.reshape(shape),
     "concatenate": lambda *parts, dimension, **_: np.concatenate(parts, dimension),
     "iota": lambda shape, dimension, **_: np.indices(shape, sparse=True)[dimension],
-}  # fmt: skip
+}
 
 
 def simplify(program: Program) -> Program:
@@ -103,9 +102,7 @@ def _expression(eqn: _jax.JaxprEqn, invars: list[Any]) -> Any:
     """What an equation computes, hashable; None if it has effects or cannot be compared."""
     if eqn.effects:
         return None
-    operands = [
-        (atom.aval, np.asarray(atom.val).tobytes()) if isinstance(atom, Literal) else atom for atom in invars
-    ]
+    operands = [(atom.aval, np.asarray(atom.val).tobytes()) if isinstance(atom, Literal) else atom for atom in invars]
     key = (eqn.primitive, tuple(sorted(eqn.params.items())), tuple(operands))
     try:
         hash(key)

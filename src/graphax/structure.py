@@ -241,7 +241,12 @@ def _compose(left: Structure, right: Structure) -> Product:
     factor = _known(left) * _known(right)
     factor *= prod(labels.sizes[n] for n in set(labels_of(middle)) - kept - carried)
     structure, old = canonical(
-        out, inp, labels.sizes, carried & kept, factor if both_known else None, left.renaming and right.renaming and factor == 1
+        out,
+        inp,
+        labels.sizes,
+        carried & kept,
+        factor if both_known else None,
+        left.renaming and right.renaming and factor == 1,
     )
     old += [label for label in labels_of(left_axes + right_axes) if label not in kept]
 
@@ -391,9 +396,7 @@ def _carried(structure: Structure, place: list[Digit]) -> set[int]:
     }
 
 
-def _known_sum(
-    left: Structure, right: Structure, carried: list[tuple[Digit, Digit]]
-) -> tuple[float | None, bool]:
+def _known_sum(left: Structure, right: Structure, carried: list[tuple[Digit, Digit]]) -> tuple[float | None, bool]:
     """The coefficient of a sum of two known coefficients, where it is one number, and whether it only renames."""
     if left.scale is None or right.scale is None:
         return None, False

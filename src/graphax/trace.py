@@ -57,7 +57,9 @@ def trace(
 ) -> Traced:
     """Trace ``function`` with respect to the arguments under ``argnums``; all others are constants."""
     numbers = _positions(function, args, argnums)
-    flat, trees, names = [], [], []
+    flat: list[Any] = []
+    trees: list[Any] = []
+    names: list[str] = []
     for number in numbers:
         leaves, tree = tree_flatten(args[number])
         paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(args[number])[0]]
@@ -70,10 +72,10 @@ def trace(
     shapes: dict[str, Any] = {}
 
     def flat_function(*leaves: Any):
-        leaves, full = list(leaves), list(args)
+        full, rest = list(args), list(leaves)
         for number, tree in zip(numbers, trees, strict=True):
-            full[number] = tree_unflatten(tree, leaves[: tree.num_leaves])
-            del leaves[: tree.num_leaves]
+            full[number] = tree_unflatten(tree, rest[: tree.num_leaves])
+            del rest[: tree.num_leaves]
         result = function(*full, **kwargs)
         aux = None
         if has_aux:

@@ -112,7 +112,21 @@ def _moves(draw, shape: tuple[int, ...]) -> tuple[str, Callable]:
     size = shape[axis]
     choice = draw(
         st.sampled_from(
-            "reshape transpose slice reverse pad concatenate broadcast squeeze stack pick update gather dynamic".split()
+            [
+                "reshape",
+                "transpose",
+                "slice",
+                "reverse",
+                "pad",
+                "concatenate",
+                "broadcast",
+                "squeeze",
+                "stack",
+                "pick",
+                "update",
+                "gather",
+                "dynamic",
+            ]
         )
     )
     if choice == "reshape":
@@ -135,7 +149,9 @@ def _moves(draw, shape: tuple[int, ...]) -> tuple[str, Callable]:
         config = [(low, high, interior) if n == axis else (0, 0, 0) for n in range(len(shape))]
         return f"pad {config}", lambda x: jax.lax.pad(x, jnp.zeros((), x.dtype), config)
     if choice == "concatenate":
-        return f"concatenate {axis}", lambda x: jnp.concatenate([jnp.sin(x), x, 3.0 * x[:1]] if axis == 0 else [x, -x], axis)
+        return f"concatenate {axis}", lambda x: jnp.concatenate(
+            [jnp.sin(x), x, 3.0 * x[:1]] if axis == 0 else [x, -x], axis
+        )
     if choice == "broadcast":
         return "broadcast 2", lambda x: jnp.broadcast_to(x, (2, *x.shape))
     if choice == "squeeze":
@@ -147,7 +163,9 @@ def _moves(draw, shape: tuple[int, ...]) -> tuple[str, Callable]:
         return f"pick {axis} {number}", lambda x: jnp.take(x, number, axis)
     if choice == "update":
         number = draw(st.integers(0, size - 1))
-        return f"update {number} {axis}", lambda x: jnp.moveaxis(jnp.moveaxis(x, axis, 0).at[number].multiply(2.0), 0, axis)
+        return f"update {number} {axis}", lambda x: jnp.moveaxis(
+            jnp.moveaxis(x, axis, 0).at[number].multiply(2.0), 0, axis
+        )
     if choice == "gather":
         rows = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=3))
         return f"gather {axis} {rows}", lambda x: jnp.take(x, np.array(rows), axis)
@@ -163,7 +181,9 @@ def _products(draw, shape: tuple[int, ...]) -> tuple[str, Callable]:
     if not shape:
         return "exp", lambda x: jnp.exp(-x * x)
     axis = draw(st.integers(0, len(shape) - 1))
-    choice = draw(st.sampled_from("sum mean max cumsum gram outer softmax norm diagonal constant".split()))
+    choice = draw(
+        st.sampled_from(["sum", "mean", "max", "cumsum", "gram", "outer", "softmax", "norm", "diagonal", "constant"])
+    )
     if choice in ("sum", "mean", "max"):
         return f"{choice} {axis}", lambda x: getattr(jnp, choice)(x, axis=axis)
     if choice == "cumsum":

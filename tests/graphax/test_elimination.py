@@ -66,7 +66,7 @@ def test_sparse_blocks_are_the_jacobian(program):
     argnums = tuple(range(len(args)))
     dense = gx.jacve(program, argnums=argnums)(*args)
     blocks = gx.jacve(program, argnums=argnums, sparse=True)(*args)
-    is_block = lambda node: isinstance(node, gx.JacobianBlock)  # noqa: E731
+    is_block = lambda node: isinstance(node, gx.JacobianBlock)
     for block, array in zip(jax.tree.leaves(blocks, is_leaf=is_block), jax.tree.leaves(dense), strict=True):
         np.testing.assert_array_equal(block.todense(), array)
         np.testing.assert_array_equal(block.to_bcoo().todense(), array)

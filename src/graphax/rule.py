@@ -1,0 +1,154 @@
+"""What a rule for a linear primitive is, and the table of all rules.
+
+A rule says what the Jacobian of one linear primitive with respect to one operand looks like, as an einsum term. It
+may know the pattern only (`LinearCall.pattern`): the values are then found by applying the linear program to as few
+tangents as the pattern allows. A primitive without a rule is a dense pattern, so everything JAX differentiates works.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from .block import JacobianBlock
+from .errors import RuleError
+
+Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
+
+_RULES: dict[str, Rule] = {}
+_MOVING: set[str] = set()
+
+# Constant arrays up to this size are looked at to see whether they hold one number only.
+_SMALL = 4096
+
+
+@dataclass(frozen=True)
+class LinearCall:
+    """An equation that is linear in the operand at ``position``.
+
+    Attributes:
+        primitive, params: as in the equation.
+        position: the operand to differentiate by.
+        operands: the known operands; None for those that are tangents.
+        shapes, out_shapes: the shapes of all operands and results.
+        dtype: the dtype of the (first) result.
+    """
+
+    primitive: str
+    params: dict[str, Any]
+    position: int
+    operands: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    out_shapes: tuple[tuple[int, ...], ...]
+    dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.shapes[self.position]
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        return self.out_shapes[0]
+
+    def block(self, out: Sequence, inp: Sequence, values: Any = None, on: Sequence[Hashable] = (), **how: Any):
+        """`JacobianBlock.labelled` for the shapes of this call."""
+        return JacobianBlock.labelled(out, inp, self.out_shape, self.shape, values, on, **how)
+
+    def renaming(self, out: Sequence, inp: Sequence) -> JacobianBlock:
+        """A block that only moves entries."""
+        return self.block(out, inp, renaming=True)
+
+    def elementwise(self, values: Any = None, scale: float = 1.0) -> JacobianBlock:
+        """A diagonal block; an operand of rank 0 is broadcast, and so are values of rank 0."""
+        out = range(len(self.out_shape))
+        inp = out if len(self.shape) == len(out) else ()
+        on = () if values is None else range(np.ndim(values))
+        return self.block(out, inp, values, on, scale=scale)
+
+    def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
+        """A block of which only the labels are known, for result ``number``."""
+        known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
+        return as_pattern(known)
+
+
+def as_pattern(block: JacobianBlock) -> JacobianBlock:
+    """The same labels, with values that vary along all of them and are not known yet."""
+    labels = tuple(range(len(block.structure.sizes)))
+    return JacobianBlock(replace(block.structure, scale=None, renaming=False, values=labels), None)
+
+
+def register_rule(primitive: str, rule: Rule | None = None):
+    """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
+
+    The rule gets a `LinearCall` and returns the block of the result by ``call.operands[call.position]``: a
+    `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
+    docs/architecture.md. A rule registered later replaces an earlier one.
+    """
+    if rule is None:
+        return lambda function: register_rule(primitive, function)
+    _RULES[primitive] = rule
+    return rule
+
+
+def supported_primitives() -> tuple[str, ...]:
+    """The linear primitives with a structure rule. All others are differentiated too, as dense blocks."""
+    return tuple(sorted(_RULES))
+
+
+def only_moves(primitive: str) -> bool:
+    """True if a primitive does no arithmetic, so that raw counting takes its blocks for mere renaming."""
+    return primitive in _MOVING
+
+
+def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
+    """The blocks of all results of a call."""
+    rule = _RULES.get(call.primitive, dense_pattern)
+    blocks = rule(call)
+    blocks = [blocks] if blocks is None or isinstance(blocks, JacobianBlock) else list(blocks)
+    for block, out_shape in zip(blocks, call.out_shapes, strict=True):
+        if block is not None and block.shape != out_shape + call.shape:
+            name = getattr(rule, "__qualname__", repr(rule))
+            raise RuleError(
+                f"the rule {name} for primitive '{call.primitive}' returned a block of shape {block.shape}, but the "
+                f"result has shape {out_shape} and operand {call.position} has shape {call.shape}, so the block "
+                f"must have shape {out_shape + call.shape}. Mend the rule, or leave it unregistered: primitives "
+                f"without a rule are differentiated as dense blocks."
+            )
+    return blocks
+
+
+def uniform_value(array: Any) -> float | None:
+    """The number that a constant array holds everywhere, if it is known now."""
+    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > _SMALL:
+        return None
+    numbers = np.asarray(array)
+    first = numbers.flat[0]
+    if np.iscomplexobj(numbers):
+        return None
+    return float(first) if np.all(numbers == first) else None
+
+
+def rules_for(*primitives: str):
+    def register(rule: Rule) -> Rule:
+        for primitive in primitives:
+            register_rule(primitive, rule)
+        return rule
+
+    return register
+
+
+def moving_rules_for(*primitives: str):
+    """Register a rule for primitives that move entries about and do no arithmetic."""
+    _MOVING.update(primitives)
+    return rules_for(*primitives)
+
+
+def dense_pattern(call: LinearCall):
+    """Any entry may depend on any other. Also for a product of two tangents, which a custom rule may contain."""
+    inp = [("inp", n) for n in range(len(call.shape))]
+    return [
+        call.pattern([("out", n) for n in range(len(shape))], inp, number)
+        for number, shape in enumerate(call.out_shapes)
+    ]
