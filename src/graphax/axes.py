@@ -157,19 +157,20 @@ class Relabelling:
             self._equate_digits(a, b)
             left, right = list(self.resolve(left)), list(self.resolve(right))
 
-    def refine(self, axis: Axis, radices: Sequence[int]) -> bool:
-        """Split the digits of ``axis`` where ``radices`` has smaller ones; True if anything was split."""
-        digits, wanted, changed = list(self.resolve(axis)), list(radices), False
-        while digits and wanted:
+    def refine(self, axis: Axis, radices: Sequence[int]) -> Axis:
+        """``axis`` with its digits split wherever ``radices`` has smaller ones."""
+        digits, wanted, result = list(self.resolve(axis)), list(radices), []
+        while digits:
             digit, radix = digits.pop(), wanted.pop()
             if digit.size > radix:
-                high, _ = self.split(digit, radix)
-                digits, changed = [*self.resolve(digits), high], True
+                high, digit = self.split(digit, radix)
+                digits = [*self.resolve(digits), high]
             elif digit.size < radix:
                 if radix % digit.size:
                     raise Unrepresentable
                 wanted.append(radix // digit.size)
-        return changed
+            result.append(digit)
+        return self.resolve(reversed(result))
 
     def split(self, digit: Digit, minor: int) -> tuple[Digit, Digit]:
         """``digit`` as two: one of size ``digit.size // minor`` and one of size ``minor``."""

@@ -138,12 +138,17 @@ def graph_of(traced: Traced, simplified: bool) -> ComputationGraph:
 
     edges: dict[Edge, Structure] = {}
     local: dict[int, LocalBlocks] = {}
+    moving = set(program.inputs)
     for position, eqn in enumerate(program.equations):
         if not any(var in live for var in eqn.outvars):
             continue
         variables = tuple(dict.fromkeys(atom for atom in eqn.invars if isinstance(atom, Var)))
-        active = [var for var in variables if var in live]
+        # A value with a zero derivative (stop_gradient, floor) is a constant to those that use it, as in JAX.
+        active = [var for var in variables if var in live and var in moving]
+        if not active:
+            continue
         partials = equation_partials(eqn, variables, active)
+        moving.update(eqn.outvars[o] for o, _ in partials.structures)
         names = {
             (o, i): (numbers[eqn.outvars[o]], numbers[active[i]])
             for o, i in partials.structures

@@ -45,15 +45,19 @@ class LinearMap:
             for n, var in enumerate(self.sources)
         }
         for eqn in self.equations:
-            moving = [isinstance(atom, Var) and atom in reached for atom in eqn.invars]
-            operands = [None if m else _jax.read_all(known, [a])[0] for m, a in zip(moving, eqn.invars, strict=True)]
+            # A loop counter beside a tangent is not known here, but no tangent either: nothing reaches it.
+            operands = [
+                None if isinstance(atom, Var) and atom in reached else _jax.read_all(known, [atom])[0]
+                for atom in eqn.invars
+            ]
+            moving = tuple(isinstance(atom, Var) and bool(reached.get(atom)) for atom in eqn.invars)
             for var in eqn.outvars:
                 reached[var] = {}
-            for position, atom in enumerate(eqn.invars):
-                if moving[position]:
-                    for var, block in zip(eqn.outvars, _local_blocks(eqn, position, operands), strict=True):
-                        if block is not None:
-                            _extend(reached[var], block, reached[atom])
+            for position in (n for n, moves in enumerate(moving) if moves):
+                local = _local_blocks(eqn, position, operands, moving)
+                for var, block in zip(eqn.outvars, local, strict=True):
+                    if block is not None:
+                        _extend(reached[var], block, reached[eqn.invars[position]])
         return {
             (o, i): block
             for o, target in enumerate(self.targets)
@@ -117,7 +121,9 @@ def probes(patterns: Sequence[Structure]) -> int:
     return max(prod(s.sizes[n] for n in set(labels_of(s.inp)) - set(labels_of(s.out))) for s in patterns)
 
 
-def _local_blocks(eqn: JaxprEqn, position: int, operands: Sequence[Any]) -> list[JacobianBlock | None]:
+def _local_blocks(
+    eqn: JaxprEqn, position: int, operands: Sequence[Any], moving: tuple[bool, ...]
+) -> list[JacobianBlock | None]:
     """The blocks of an equation's results by one operand that it is linear in."""
     operand = eqn.invars[position]
     call = LinearCall(
@@ -125,6 +131,7 @@ def _local_blocks(eqn: JaxprEqn, position: int, operands: Sequence[Any]) -> list
         eqn.params,
         position,
         tuple(operands),
+        moving,
         tuple(_jax.shape(atom) for atom in eqn.invars),
         tuple(_jax.shape(var) for var in eqn.outvars),
         _jax.dtype(eqn.outvars[0]),
@@ -135,7 +142,8 @@ def _local_blocks(eqn: JaxprEqn, position: int, operands: Sequence[Any]) -> list
     # A complex number is a pair of real ones; rules speak of its position only.
     if any(_jax.is_complex(atom.aval) for atom in (operand, *eqn.outvars)):
         blocks = [block and as_pattern(block) for block in blocks]
-    return [block if prod(shape) else None for block, shape in zip(blocks, call.out_shapes, strict=True)]
+    carries = [prod(_jax.shape(var)) > 0 and _jax.is_differentiable(var.aval) for var in eqn.outvars]
+    return [block if carried else None for block, carried in zip(blocks, carries, strict=True)]
 
 
 def _extend(into: dict[int, JacobianBlock], block: JacobianBlock, before: dict[int, JacobianBlock]) -> None:

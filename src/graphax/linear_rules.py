@@ -61,11 +61,16 @@ def _sub(call):
     return call.elementwise(scale=-1.0 if call.position else 1.0)
 
 
+def _unknown_factor(call: LinearCall, factor: int):
+    """An elementwise product with an operand not known yet, or a tangent itself, which a custom rule may contain."""
+    return dense_pattern(call) if call.moving[factor] else call.elementwise_pattern()
+
+
 @rules_for("mul")
 def _mul(call):
     other = call.operands[1 - call.position]
     if other is None:
-        return dense_pattern(call)
+        return _unknown_factor(call, 1 - call.position)
     number = uniform_value(other)
     return call.elementwise(other) if number is None else call.elementwise(scale=number)
 
@@ -74,7 +79,7 @@ def _mul(call):
 def _div(call):
     other = call.operands[1]
     if other is None:
-        return dense_pattern(call)
+        return _unknown_factor(call, 1)
     number = uniform_value(other)
     return call.elementwise(scale=1.0 / number) if number else call.elementwise(lax.reciprocal(other))
 
@@ -83,7 +88,7 @@ def _div(call):
 def _select(call):
     which = call.operands[0]
     if which is None:
-        return dense_pattern(call)
+        return _unknown_factor(call, 0)
     chosen = lax.eq(which, lax.full_like(which, call.position - 1))
     return call.elementwise(lax.convert_element_type(chosen, call.dtype))
 
@@ -351,7 +356,7 @@ def _cumsum(call):
 def _dot_general(call):
     (contracting, batch) = call.params["dimension_numbers"]
     mine, other = call.position, 1 - call.position
-    if call.operands[other] is None:
+    if call.moving[other]:
         return dense_pattern(call)
     labels: list[list[Hashable]] = [_axes(shape, side) for shape, side in zip(call.shapes, "lr", strict=True)]
     for pairs in (contracting, batch):
@@ -362,6 +367,8 @@ def _dot_general(call):
         for side in (0, 1)
     ]
     out = [labels[0][d] for d in batch[0]] + free[0] + free[1]
+    if call.operands[other] is None:
+        return call.pattern(out, labels[mine])
     return call.block(out, labels[mine], call.operands[other], labels[other])
 
 

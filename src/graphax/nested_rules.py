@@ -74,10 +74,6 @@ def _blocks(patterns: Sequence[Structure | None]) -> list[JacobianBlock | None]:
     return [None if pattern is None else JacobianBlock(pattern, None) for pattern in patterns]
 
 
-def _moving(call: LinearCall) -> list[bool]:
-    return [operand is None for operand in call.operands]
-
-
 @register_rule("custom_linear_solve")
 def _linear_solve(call: LinearCall):
     lengths, solve = call.params["const_lengths"], call.params["jaxprs"].solve
@@ -94,7 +90,7 @@ def _linear_solve(call: LinearCall):
 def _cond(call: LinearCall):
     total: list[Structure | None] = [None] * len(call.out_shapes)
     for branch in call.params["branches"]:
-        patterns = body_patterns(branch, _moving(call)[1:])
+        patterns = body_patterns(branch, call.moving[1:])
         total = [_union(old, patterns.get((n, call.position - 1))) for n, old in enumerate(total)]
     return _blocks(total)
 
@@ -103,7 +99,7 @@ def _cond(call: LinearCall):
 def _scan(call: LinearCall):
     constants, carries = _jax.scan_counts(call.params)
     length = call.params["length"]
-    body = _loop_body(call.params["jaxpr"], _moving(call), constants, carries)
+    body = _loop_body(call.params["jaxpr"], call.moving, constants, carries)
     sliced = call.position >= constants + carries
     reached = _carried_through(call, body, constants, carries, length if sliced else None)
     if reached is None:
@@ -128,7 +124,7 @@ def _while(call: LinearCall):
     if call.position < skipped:
         return [None] * len(call.out_shapes)
     carries = len(call.out_shapes)
-    body = _loop_body(call.params["body_jaxpr"], _moving(call)[skipped:], constants, carries)
+    body = _loop_body(call.params["body_jaxpr"], call.moving[skipped:], constants, carries)
     reached = _carried_through(call, body, constants, carries, None, skipped)
     if reached is None:
         return dense_pattern(call)

@@ -31,7 +31,8 @@ class LinearCall:
     Attributes:
         primitive, params: as in the equation.
         position: the operand to differentiate by.
-        operands: the known operands; None for those that are tangents.
+        operands: the known operands; None for those that are tangents, or that are computed along with tangents.
+        moving: which operands are tangents.
         shapes, out_shapes: the shapes of all operands and results.
         dtype: the dtype of the (first) result.
     """
@@ -40,6 +41,7 @@ class LinearCall:
     params: dict[str, Any]
     position: int
     operands: tuple[Any, ...]
+    moving: tuple[bool, ...]
     shapes: tuple[tuple[int, ...], ...]
     out_shapes: tuple[tuple[int, ...], ...]
     dtype: Any
@@ -66,6 +68,10 @@ class LinearCall:
         inp = out if len(self.shape) == len(out) else ()
         on = () if values is None else range(np.ndim(values))
         return self.block(out, inp, values, on, scale=scale)
+
+    def elementwise_pattern(self) -> JacobianBlock:
+        """A diagonal block with values not known yet."""
+        return as_pattern(self.elementwise())
 
     def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
         """A block of which only the labels are known, for result ``number``."""
@@ -146,7 +152,7 @@ def moving_rules_for(*primitives: str):
 
 
 def dense_pattern(call: LinearCall):
-    """Any entry may depend on any other. Also for a product of two tangents, which a custom rule may contain."""
+    """Any entry of the results may depend on any entry of the operand."""
     inp = [("inp", n) for n in range(len(call.shape))]
     return [
         call.pattern([("out", n) for n in range(len(shape))], inp, number)

@@ -319,26 +319,28 @@ def add(left: Structure, right: Structure) -> Sum:
 def _aligned(left: Structure, right: Structure) -> tuple[Recast | Refinement, Recast | Refinement]:
     """Both structures with the same digits on every axis."""
     ours, theirs = Relabelling(left.sizes), Relabelling(right.sizes)
-    pairs = list(zip(left.out + left.inp, right.out + right.inp, strict=True))
+    mine, yours = list(left.out + left.inp), list(right.out + right.inp)
+    count = -1
     try:
-        changed = True
-        while changed:
-            changed = False
-            for mine, yours in pairs:
-                changed |= ours.refine(mine, [d.size for d in theirs.resolve(yours)])
-                changed |= theirs.refine(yours, [d.size for d in ours.resolve(mine)])
-        return _refined(left, ours), _refined(right, theirs)
+        # Splitting a label on one axis splits it on others, so this goes round until nothing changes.
+        while count != (count := sum(map(len, mine + yours))):
+            for n in range(len(mine)):
+                mine[n] = ours.refine(mine[n], [d.size for d in theirs.resolve(yours[n])])
+                yours[n] = theirs.refine(yours[n], [d.size for d in mine[n]])
+        return _refined(left, ours, mine), _refined(right, theirs, yours)
     except Unrepresentable:
-        # Splitting one axis may reach another that cannot follow, so all axes are set free.
+        # An axis that cannot follow the others is rare; then all axes are set free.
         everything = tuple(range(len(left.out))), tuple(range(len(left.inp)))
         return freed(left, *everything), freed(right, *everything)
 
 
-def _refined(structure: Structure, labels: Relabelling) -> Refinement:
-    out = [labels.resolve(axis) for axis in structure.out]
-    inp = [labels.resolve(axis) for axis in structure.inp]
+def _refined(structure: Structure, labels: Relabelling, axes: list[Axis]) -> Refinement:
+    axes = [labels.resolve(axis) for axis in axes]
     values = [labels.resolve((whole(n, structure.sizes[n]),)) for n in structure.values]
-    result, old = canonical(out, inp, labels.sizes, labels_of(values), structure.scale, structure.renaming)
+    rank = len(structure.out)
+    result, old = canonical(
+        axes[:rank], axes[rank:], labels.sizes, labels_of(values), structure.scale, structure.renaming
+    )
     return Refinement(result, _renumbered(values, old))
 
 
