@@ -85,7 +85,7 @@ def main():
     )
     for make in (scalar_chain, deep_network, vector_loops):
         function, x = make(options.equations)
-        count = len(gx.build_graph(function, x).program.equations)
+        count = gx.build_graph(function, x).numbered
         programs = {
             "jacrev": jax.jacrev,
             "jacfwd": jax.jacfwd,

@@ -119,9 +119,9 @@ def _all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
             yield from _all_equations(inner.eqns)
 
 
-def source_line(eqn: JaxprEqn) -> str:
+def source_line(source_info: Any) -> str:
     """Where in the user's code an equation comes from, as ``file:line:column (function)``."""
-    return source_info_util.summarize(eqn.source_info)
+    return source_info_util.summarize(source_info)
 
 
 def placeholders(avals: Iterable[Any]) -> list[jax.ShapeDtypeStruct]:

@@ -13,11 +13,11 @@ from jax.tree_util import tree_leaves, tree_map, tree_unflatten
 from . import execute
 from .block import JacobianBlock
 from .errors import JacobianMismatch
-from .graph import ComputationGraph, graph_of
+from .graph import Derivation, derive
 from .order import Order, loaded, resolve
 from .plan import Plan, make_plan
 from .structure import zero
-from .trace import Traced, trace
+from .trace import trace
 
 
 def jacve(
@@ -67,14 +67,14 @@ def value_and_jacve(
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def value_and_jacobian(*args: Any, **kwargs: Any):
-        graph, plan = prepare(function, args, kwargs, order, argnums, has_aux)
-        traced = graph.traced
-        outputs, local = execute.evaluate_locally(graph, traced.args)
+        derivation, plan = prepare(function, args, kwargs, order, argnums, has_aux)
+        traced = derivation.traced
+        outputs, local = execute.evaluate_locally(derivation)
         outputs = [jnp.asarray(output) for output in outputs]
         value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
         if has_aux:
             value = value, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])
-        blocks = _result_blocks(graph, execute.eliminate(graph, plan, local))
+        blocks = _result_blocks(derivation, execute.eliminate(derivation.graph, plan, local))
         return value, traced.nest(blocks if sparse else [[block.todense() for block in row] for row in blocks])
 
     return value_and_jacobian
@@ -166,28 +166,25 @@ def prepare(
     order: Any,
     argnums: int | Sequence[int],
     has_aux: bool,
-) -> tuple[ComputationGraph, Plan]:
+) -> tuple[Derivation, Plan]:
     """Trace, build and plan. The graph is simplified where no vertex numbers are at stake."""
     order = loaded(order)
     simplified = order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
-    graph = graph_of(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
-    return graph, make_plan(graph, resolve(order, graph))
+    derivation = derive(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
+    return derivation, make_plan(derivation.graph, resolve(order, derivation.graph))
 
 
-def _result_blocks(graph: ComputationGraph, found: dict) -> list[list[JacobianBlock]]:
+def _result_blocks(derivation: Derivation, found: dict) -> list[list[JacobianBlock]]:
     """The blocks of the Jacobian by flat output and flat input, with the dtype and the complex form of the output."""
     rows = []
-    for output, vertex in zip(_outputs(graph.traced), graph.outputs, strict=True):
+    graph, traced = derivation.graph, derivation.traced
+    for atom, vertex in zip(traced.program.outputs[: traced.out_count], graph.outputs, strict=True):
         row = []
-        for number, argument in zip(graph.inputs, graph.traced.args, strict=True):
+        for number, argument in zip(graph.inputs, traced.args, strict=True):
             block = None if vertex is None else found.get((vertex, number))
-            row.append(_finished(block, output, np.shape(argument)))
+            row.append(_finished(block, atom.aval, np.shape(argument)))
         rows.append(row)
     return rows
-
-
-def _outputs(traced: Traced) -> list[Any]:
-    return [atom.aval for atom in traced.program.outputs[: traced.out_count]]
 
 
 def _finished(block: JacobianBlock | None, output: Any, inp_shape: tuple[int, ...]) -> JacobianBlock:

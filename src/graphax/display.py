@@ -154,7 +154,8 @@ def explain(
 
     Print the result for a table, or read its attributes.
     """
-    graph, plan = prepare(function, args, kwargs, order, argnums, has_aux)
+    derivation, plan = prepare(function, args, kwargs, order, argnums, has_aux)
+    graph = derivation.graph
     named = {"this order": plan} | {name: make_plan(graph, resolve(name, graph)) for name in BASELINES}
     label = f"this order ({order})" if isinstance(order, str) else "this order"
     costs = {label if name == "this order" else name: (p.cost(), p.cost("raw")) for name, p in named.items()}

@@ -1,32 +1,32 @@
 """Running a plan: evaluate the function and its local blocks, then contract."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from . import _jax
 from .block import JacobianBlock, accumulate, multiply
-from .graph import ComputationGraph, Edge
+from .graph import ComputationGraph, Derivation, Edge
 from .plan import Plan
 
 Values = dict[Edge, Any]
 
 
-def evaluate_locally(graph: ComputationGraph, args: Sequence[Any]) -> tuple[list[Any], Values]:
+def evaluate_locally(derivation: Derivation) -> tuple[list[Any], Values]:
     """The values of the program's outputs, and the values of the local blocks by edge."""
-    values = graph.program.environment(args)
+    program = derivation.traced.program
+    values = program.environment(derivation.traced.args)
     blocks: Values = {}
-    for position, eqn in enumerate(graph.program.equations):
-        local = graph.local.get(position)
+    for position, eqn in enumerate(program.equations):
+        local = derivation.local.get(position)
         if local is None:
             results = _jax.evaluate(eqn, _jax.read_all(values, eqn.invars))
         else:
             computed = local.partials.program(*[values[var] for var in local.variables])
             results = computed[: len(eqn.outvars)]
             for key, value in zip(local.partials.valued, computed[len(eqn.outvars) :], strict=True):
-                if local.edges.get(key) in graph.edges:
+                if local.edges.get(key) in derivation.graph.edges:
                     blocks[local.edges[key]] = value
         values.update(zip(eqn.outvars, results, strict=True))
-    return _jax.read_all(values, graph.program.outputs), blocks
+    return _jax.read_all(values, program.outputs), blocks
 
 
 def eliminate(graph: ComputationGraph, plan: Plan, local: Values) -> dict[Edge, JacobianBlock]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from . import _jax
-from ._jax import JaxprEqn, Literal, Program, Var
+from ._jax import Literal, Program, Var
 from .partials import Partials, equation_partials, tangent_shape
 from .structure import Structure, identity
 from .trace import Traced, trace
@@ -29,21 +29,12 @@ class Vertex:
     shape: tuple[int, ...]
     dtype: Any
     name: str
-    equation: JaxprEqn | None = None
+    source_info: Any = None
 
     @property
     def source(self) -> str:
         """The line of the user's code that computes the value."""
-        return "" if self.equation is None else _jax.source_line(self.equation)
-
-
-@dataclass(frozen=True, eq=False)
-class LocalBlocks:
-    """The blocks of one equation: ``edges`` names, for (result, active operand), the edge of the graph."""
-
-    partials: Partials
-    variables: tuple[Var, ...]
-    edges: dict[tuple[int, int], Edge]
+        return "" if self.source_info is None else _jax.source_line(self.source_info)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +45,19 @@ class ComputationGraph:
         vertices: all live vertices by number; a vertex that no input reaches, or that reaches no output, is absent.
         inputs: the vertices of the differentiated inputs, one for each leaf of the arguments under ``argnums``.
         outputs: the vertex of each leaf of the result; None where it depends on no input.
-        program: the traced equations; ``local`` holds the blocks of those that matter, by position.
+        numbered: how many values the equations of the function define, live or not.
+        simplified: whether common subexpressions were removed.
+        dense_fallbacks: the edges whose values come from applying a linear map to tangents, for want of a complete
+            rule.
     """
 
     vertices: dict[int, Vertex]
     inputs: tuple[int, ...]
     outputs: tuple[int | None, ...]
     edges: dict[Edge, Structure]
-    program: Program
-    local: dict[int, LocalBlocks]
-    traced: Traced
+    numbered: int
     simplified: bool
+    dense_fallbacks: tuple[Edge, ...]
 
     @cached_property
     def intermediates(self) -> tuple[int, ...]:
@@ -98,18 +91,33 @@ class ComputationGraph:
         """What an elimination order costs: multiplications, additions, peak live elements."""
         return self.plan(order).cost(counting)
 
-    @cached_property
-    def dense_fallbacks(self) -> tuple[Edge, ...]:
-        """The edges whose values come from applying a linear map to tangents, for want of a complete rule."""
-        probed = (block.edges.get(key) for block in self.local.values() for key in block.partials.probed)
-        return tuple(edge for edge in probed if edge in self.edges)
-
     def __repr__(self):
         return (
             f"ComputationGraph({len(self.inputs)} inputs, {len(self.intermediates)} intermediates, "
             f"{len([o for o in self.outputs if o is not None])} outputs, {len(self.edges)} edges, "
             f"fingerprint {self.fingerprint})"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBlocks:
+    """The blocks of one equation: ``edges`` names, for (result, active operand), the edge of the graph."""
+
+    partials: Partials
+    variables: tuple[Var, ...]
+    edges: dict[tuple[int, int], Edge]
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """A graph together with what it takes to execute plans on it.
+
+    Apart from the graph, because it may hold values: arguments, and constants that the function closes over.
+    """
+
+    graph: ComputationGraph
+    traced: Traced
+    local: dict[int, LocalBlocks]
 
 
 def build_graph(
@@ -125,10 +133,11 @@ def build_graph(
     Arguments under ``argnums`` may be arrays or `jax.ShapeDtypeStruct`s. ``simplify`` removes dead code and common
     subexpressions first, which gives other vertex numbers.
     """
-    return graph_of(trace(function, args, kwargs, argnums, has_aux, simplify), simplify)
+    return derive(trace(function, args, kwargs, argnums, has_aux, simplify), simplify).graph
 
 
-def graph_of(traced: Traced, simplified: bool) -> ComputationGraph:
+def derive(traced: Traced, simplified: bool) -> Derivation:
+    """Find the local blocks of all equations that matter, and the graph they make."""
     program = traced.program
     numbers: dict[Var, int] = {var: -n for n, var in enumerate(program.inputs)}
     defined = [var for eqn in program.equations for var in eqn.outvars]
@@ -163,16 +172,26 @@ def graph_of(traced: Traced, simplified: bool) -> ComputationGraph:
     edges, outputs = _with_output_vertices(edges, ends, set(inputs), len(defined), avals)
     edges = _pruned(edges, set(inputs), set(outputs))
     present = {vertex for edge in edges for vertex in edge}
-    makers = {numbers[var]: eqn for eqn in program.equations for var in eqn.outvars}
-    vertices = {}
-    for number in sorted(present | set(inputs)):
-        kind = "input" if number in inputs else "output" if number in outputs else "intermediate"
-        equation = makers.get(number)
-        name = traced.names[-number] if kind == "input" else equation.primitive.name if equation else "output"
-        aval = avals[number]
-        vertices[number] = Vertex(number, kind, tangent_shape(aval), aval.dtype, name, equation)
+    vertices = _vertices(traced, numbers, present | set(inputs), set(outputs), avals)
     kept = tuple(o if o in present else None for o in outputs)
-    return ComputationGraph(vertices, inputs, kept, edges, program, local, traced, simplified)
+    probed = [block.edges.get(key) for block in local.values() for key in block.partials.probed]
+    fallbacks = tuple(edge for edge in probed if edge in edges)
+    graph = ComputationGraph(vertices, inputs, kept, edges, len(defined), simplified, fallbacks)
+    return Derivation(graph, traced, local)
+
+
+def _vertices(
+    traced: Traced, numbers: dict[Var, int], present: set[int], outputs: set[int | None], avals: dict[int, Any]
+) -> dict[int, Vertex]:
+    makers = {numbers[var]: eqn for eqn in traced.program.equations for var in eqn.outvars}
+    vertices = {}
+    for number in sorted(present):
+        kind = "input" if number <= 0 else "output" if number in outputs else "intermediate"
+        maker = makers.get(number)
+        name = traced.names[-number] if kind == "input" else maker.primitive.name if maker else "output"
+        source = maker.source_info if maker else None
+        vertices[number] = Vertex(number, kind, tangent_shape(avals[number]), avals[number].dtype, name, source)
+    return vertices
 
 
 def _live(program: Program, results: Iterable[Any]) -> set[Var]:

@@ -6,6 +6,7 @@ applying the whole equation to tangents.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -24,8 +25,12 @@ Patterns = dict[Edge, Structure]
 _MAX_ROUNDS = 12
 
 
-def body_patterns(body: Any, moving: Sequence[bool]) -> Patterns:
-    """For (output, input) the pattern of a jaxpr that is linear in its ``moving`` inputs; zero ones are absent."""
+@lru_cache(1024)
+def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
+    """For (output, input) the pattern of a jaxpr that is linear in its ``moving`` inputs; zero ones are absent.
+
+    Remembered, because a rule asks for each operand in turn and loops may be nested.
+    """
     program = _jax.inlined(body)
     sources = [var for var, moves in zip(program.inputs, moving, strict=True) if moves]
     numbers = [n for n, moves in enumerate(moving) if moves]
@@ -81,7 +86,7 @@ def _linear_solve(call: LinearCall):
     if call.position < constants:
         return dense_pattern(call)
     inner = call.position - constants
-    moving = [False] * lengths.solve + [True] * (len(call.operands) - constants)
+    moving = (False,) * lengths.solve + (True,) * (len(call.operands) - constants)
     patterns = body_patterns(solve, moving)
     return _blocks([patterns.get((n, lengths.solve + inner)) for n in range(len(call.out_shapes))])
 
@@ -135,7 +140,7 @@ def _loop_body(body: Any, moving: Sequence[bool], constants: int, carries: int) 
     """The patterns of a loop's body, with all carries moving that an iteration can set in motion."""
     moving = list(moving)
     while True:
-        patterns = body_patterns(body, moving)
+        patterns = body_patterns(body, tuple(moving))
         started = [c for c in range(carries) if not moving[constants + c] and any(o == c for o, _ in patterns)]
         if not started:
             return patterns

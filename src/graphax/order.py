@@ -97,8 +97,7 @@ def _explicit(order: Any, graph: ComputationGraph) -> Order:
             f"of vertex numbers, an Order, the path of a saved one (*.json), or a function of the graph."
         ) from None
     # Vertices that do not matter to this Jacobian are legal: an order for all inputs serves fewer.
-    total = sum(len(eqn.outvars) for eqn in graph.program.equations)
-    absent = {v for v in vertices if 1 <= v <= total and v not in graph.vertices}
+    absent = {v for v in vertices if 1 <= v <= graph.numbered and v not in graph.vertices}
     _check_repeats(vertices)
     return Order(tuple(v for v in vertices if v not in absent), finder="explicit")
 

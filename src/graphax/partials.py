@@ -70,10 +70,12 @@ def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[
     key = _EquationKey(
         eqn, operands, tuple(var.aval for var in variables), tuple(variables.index(var) for var in active)
     )
+    # Rules that a user wrote are functions, made anew at each trace; they may close over tracers of an outer one.
+    remembered = not any(callable(value) and not isinstance(value, type) for value in eqn.params.values())
     try:
-        return _cached(key)
+        return _remembered(key) if remembered else _derived(key)
     except Exception as error:
-        error.add_note(f"graphax: while differentiating '{eqn.primitive.name}' at {_jax.source_line(eqn)}")
+        error.add_note(f"graphax: while differentiating '{eqn.primitive.name}' at {_jax.source_line(eqn.source_info)}")
         raise
 
 
@@ -130,7 +132,11 @@ class _EquationKey:
 
 
 @lru_cache(_CACHE_SIZE)
-def _cached(key: _EquationKey) -> Partials:
+def _remembered(key: _EquationKey) -> Partials:
+    return _derived(key)
+
+
+def _derived(key: _EquationKey) -> Partials:
     forward = _linearised(key, backward=False)
     if _jax.only_transposable(forward.linear.equations):
         return _partials(key, _linearised(key, backward=True))
@@ -146,7 +152,7 @@ def _cached(key: _EquationKey) -> Partials:
 
 def clear_cache() -> None:
     """Forget the partial derivatives of all equations seen so far."""
-    _cached.cache_clear()
+    _remembered.cache_clear()
 
 
 @dataclass(frozen=True, eq=False)

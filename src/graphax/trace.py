@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import jax
@@ -71,6 +72,8 @@ def trace(
 
     shapes: dict[str, Any] = {}
 
+    # JAX names the wrapped function, with its file and line, in the errors it raises.
+    @wraps(function)
     def flat_function(*leaves: Any):
         full, rest = list(args), list(leaves)
         for number, tree in zip(numbers, trees, strict=True):

@@ -1,0 +1,93 @@
+"""What graphax assumes of JAX. If one of these fails after an upgrade, `graphax._jax` is the place to mend."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from graphax import _jax
+
+from .comparing import array
+
+
+def names(program):
+    return [eqn.primitive.name for eqn in program.equations]
+
+
+@pytest.mark.parametrize(
+    "wrap", [jax.jit, jax.checkpoint, lambda f: jax.jit(jax.jit(f))], ids=["jit", "checkpoint", "twice"]
+)
+def test_nested_calls_are_inlined(wrap):
+    program = _jax.trace(lambda x: [wrap(lambda y: jnp.sin(y) * 2.0)(x) + 1.0], array(3))
+    assert names(program) == ["sin", "mul", "add"]
+
+
+def test_a_body_called_twice_defines_its_variables_twice():
+    inner = jax.jit(jnp.sin)
+    program = _jax.trace(lambda x: [inner(inner(x))], array(3))
+    assert names(program) == ["sin", "sin"]
+    assert len({var for eqn in program.equations for var in eqn.outvars}) == 2
+
+
+def test_constants_of_nested_calls_are_kept():
+    constant = array(3, seed=1)
+    program = _jax.trace(lambda x: [jax.jit(lambda y: y * constant)(x)], array(3))
+    np.testing.assert_allclose(program(array(3))[0], array(3) * constant)
+
+
+def test_programs_evaluate_control_flow_and_custom_rules():
+    def function(x):
+        y = lax.scan(lambda c, a: (jnp.sin(c) * a, jax.nn.relu(c)), x, jnp.arange(3.0))[0]
+        y = lax.cond(y[0] > 0, jnp.sin, jnp.cos, y)
+        return [lax.while_loop(lambda c: c[0] < 3, lambda c: c + 1, y)]
+
+    x = array(3)
+    np.testing.assert_allclose(_jax.trace(function, x)(x)[0], function(x)[0])
+
+
+def test_linearize_leaves_linear_equations_only():
+    def derivative(x, t):
+        return jax.linearize(jnp.sin, x)[1](t)
+
+    assert names(_jax.trace(derivative, array(3), array(3))) == ["cos", "mul"] or names(
+        _jax.trace(derivative, array(3), array(3))
+    ) == ["sin", "cos", "mul"]
+
+
+def test_the_derivative_of_a_custom_vjp_function_is_recognised():
+    @jax.custom_vjp
+    def function(x):
+        return x * x
+
+    function.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+
+    def derivative(x, t):
+        return jax.linearize(lambda y: lax.scan(lambda c, _: (function(c), None), y, None, length=2)[0], x)[1](t)
+
+    assert _jax.only_transposable(_jax.trace(derivative, array(3), array(3)).equations)
+    assert not _jax.only_transposable(_jax.trace(jnp.sin, array(3)).equations)
+
+
+def test_scan_counts():
+    program = _jax.trace(lambda x, w: lax.scan(lambda c, y: (c * w + y, c), 1.0, x), array(3), 2.0)
+    (scan,) = [eqn for eqn in program.equations if eqn.primitive.name == "scan"]
+    assert _jax.scan_counts(scan.params) == (1, 1)
+
+
+def test_equations_know_the_line_they_come_from():
+    program = _jax.trace(lambda x: [jnp.sin(x)], array(3))
+    assert "test_jax.py" in _jax.source_line(program.equations[0].source_info)
+
+
+def test_needed_keeps_what_outputs_depend_on():
+    program = _jax.trace(lambda x: [jnp.sin(x), jnp.cos(x)], array(3))
+    assert [eqn.primitive.name for eqn in _jax.needed(program.equations, program.outputs[:1])] == ["sin"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "differentiable"),
+    [("float32", True), ("bfloat16", True), ("float16", True), ("complex64", True), ("int32", False), ("bool", False)],
+)
+def test_differentiable_dtypes(dtype, differentiable):
+    assert _jax.is_differentiable(jax.ShapeDtypeStruct((2,), dtype)) is differentiable

@@ -1,0 +1,139 @@
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import graphax as gx
+from graphax.order import resolve
+
+from .comparing import array, assert_same
+
+
+def function(x, y):
+    a = jnp.sin(x * y)
+    b = jnp.exp(a) + x
+    return a * b, b * y
+
+
+ARGS = 0.4, 0.7
+
+
+def graph(argnums=(0, 1)):
+    return gx.build_graph(function, *ARGS, argnums=argnums)
+
+
+def test_every_way_to_name_an_order(tmp_path):
+    want = jax.jacfwd(function, argnums=(0, 1))(*ARGS)
+    saved = resolve([3, 1, 2, 4], graph())
+    saved.save(tmp_path / "order.json")
+    finder = lambda g: reversed(g.intermediates)
+    ways = ["rev", [3, 1, 2, 4], (4, 3, 2, 1), np.array([1, 2, 3, 4]), range(1, 5), saved, tmp_path / "order.json"]
+    for order in [*ways, str(tmp_path / "order.json"), finder, lambda g: resolve("fwd", g)]:
+        assert_same(gx.jacve(function, order, argnums=(0, 1))(*ARGS), want)
+
+
+def test_an_order_survives_its_file(tmp_path):
+    order = gx.Order((3, 1, 2, 4), graph().fingerprint, "annealing", seed=7, cost=10, bound=9, simplified=True)
+    order.save(tmp_path / "order.json")
+    assert gx.Order.load(tmp_path / "order.json") == order
+    assert list(order) == [3, 1, 2, 4]
+    assert len(order) == 4
+
+
+def test_an_order_found_on_the_simplified_graph_is_used_on_it():
+    redundant = lambda x: jnp.sin(x) * jnp.exp(jnp.sin(x))
+    simplified = gx.build_graph(redundant, 0.3, simplify=True)
+    order = resolve("rev", simplified)
+    assert order.simplified
+    assert len(order) < len(gx.build_graph(redundant, 0.3).intermediates)
+    assert_same(gx.jacve(redundant, order)(0.3), jax.jacfwd(redundant)(0.3))
+
+
+def test_vertices_that_do_not_matter_may_be_named():
+    full = graph().intermediates
+    unused = lambda x, y: (jnp.cos(y), *function(x, y))[1:]
+    order = [1, *(v + 1 for v in full)]
+    assert_same(gx.jacve(unused, order)(*ARGS), jax.jacfwd(function)(*ARGS))
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ([1, 2, 3], r"missing vertices: 4 \(exp|missing vertices: 4 \("),
+        ([1, 2, 3, 4, 4, 1], "repeats: 1, 4"),
+        ([1, 2, 3, 4, 99], r"cannot be eliminated: 99 \(unknown\)"),
+        ([1, 2, 3, 4, 0], r"cannot be eliminated: 0 \(input\)"),
+        ([1, 2, 3, 4, 5], r"cannot be eliminated: 5 \(output\)"),
+        ([], "missing vertices: 1 .*, 2 .*, 3 .*, 4 "),
+        ("fastest", "unknown order 'fastest'; presets are: auto, fwd, rev, markowitz"),
+        (3, "cannot read 3 as an elimination order"),
+        (["a"], "cannot read"),
+        (None, "cannot read None"),
+    ],
+)
+def test_wrong_orders_are_named(order, message):
+    with pytest.raises(gx.OrderError, match=message):
+        gx.jacve(function, order, argnums=(0, 1))(*ARGS)
+
+
+def test_an_order_for_another_graph_names_both():
+    other = gx.build_graph(lambda x: jnp.sin(jnp.cos(jnp.sin(x))), 0.3)
+    order = resolve("rev", other)
+    with pytest.raises(gx.FingerprintError) as caught:
+        gx.jacve(function, order, argnums=(0, 1))(*ARGS)
+    assert other.fingerprint in str(caught.value)
+    assert graph().fingerprint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1, 2]", "{}", '{"vertices": "x"}', '{"vertices": [1], "surprise": 2}', '{"vertices": null}']
+)
+def test_damaged_files_are_refused(tmp_path, text):
+    path = tmp_path / "order.json"
+    path.write_text(text)
+    with pytest.raises(gx.OrderError, match="is not a saved order"):
+        gx.jacve(function, path)(*ARGS)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(gx.OrderError, match=r"there is no order file .*nowhere\.json"):
+        gx.jacve(function, tmp_path / "nowhere.json")(*ARGS)
+
+
+def test_orders_are_json(tmp_path):
+    resolve("rev", graph()).save(tmp_path / "order.json")
+    assert json.loads((tmp_path / "order.json").read_text())["finder"] == "rev"
+
+
+def test_forward_and_reverse():
+    assert resolve("fwd", graph()).vertices == (1, 2, 3, 4)
+    assert resolve("rev", graph()).vertices == (4, 3, 2, 1)
+
+
+def test_markowitz_breaks_ties_by_number():
+    chain = gx.build_graph(lambda x: jnp.sin(jnp.sin(jnp.sin(jnp.sin(x)))), 0.3)
+    assert resolve("markowitz", chain).vertices == (1, 2, 3)
+
+
+def test_single_use_vertices_first():
+    # 1 is used twice, 2 and 3 once.
+    fan = gx.build_graph(lambda x: (y := jnp.sin(x), jnp.exp(jnp.cos(y)) * jnp.exp(jnp.sin(y)))[1], 0.3)
+    order = resolve("preelim_rev", fan).vertices
+    assert order[-1] == 1
+    assert resolve("preelim_fwd", fan).vertices[-1] == 1
+
+
+@pytest.mark.parametrize("preset", list(gx.PRESETS))
+def test_presets_are_deterministic(preset):
+    assert resolve(preset, graph()).vertices == resolve(preset, graph()).vertices
+
+
+def test_large_graphs_get_a_quick_order():
+    def long_chain(x):
+        for _ in range(2000):
+            x = x * 1.1
+        return x
+
+    assert len(resolve("auto", gx.build_graph(long_chain, array()))) == 1999
