@@ -1,0 +1,1 @@
+"""Elimination orders for graphax: the tasks they are measured on."""

@@ -111,18 +111,30 @@ def only_moves(primitive: str) -> bool:
 def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
     """The blocks of all results of a call."""
     rule = _RULES.get(call.primitive, dense_pattern)
-    blocks = rule(call)
-    blocks = [blocks] if blocks is None or isinstance(blocks, JacobianBlock) else list(blocks)
+    returned = rule(call)
+    blocks = [returned] if returned is None or isinstance(returned, JacobianBlock) else returned
+    problem = _problem(call, blocks)
+    if problem:
+        raise RuleError(
+            f"the rule {getattr(rule, '__qualname__', rule)} for primitive '{call.primitive}' {problem}. Mend it, or "
+            f"leave it unregistered: primitives without a rule are differentiated as dense blocks."
+        )
+    return list(blocks)
+
+
+def _problem(call: LinearCall, blocks: Any) -> str | None:
+    """What is wrong with the answer of a rule."""
+    if not isinstance(blocks, (list, tuple)) or not all(b is None or isinstance(b, JacobianBlock) for b in blocks):
+        return f"must return a JacobianBlock, None, or a list of these, but returned {type(blocks).__name__}"
+    if len(blocks) != len(call.out_shapes):
+        return f"returned {len(blocks)} blocks for {len(call.out_shapes)} results"
     for block, out_shape in zip(blocks, call.out_shapes, strict=True):
         if block is not None and block.shape != out_shape + call.shape:
-            name = getattr(rule, "__qualname__", repr(rule))
-            raise RuleError(
-                f"the rule {name} for primitive '{call.primitive}' returned a block of shape {block.shape}, but the "
-                f"result has shape {out_shape} and operand {call.position} has shape {call.shape}, so the block "
-                f"must have shape {out_shape + call.shape}. Mend the rule, or leave it unregistered: primitives "
-                f"without a rule are differentiated as dense blocks."
+            return (
+                f"returned a block of shape {block.shape}, but the result has shape {out_shape} and operand "
+                f"{call.position} has shape {call.shape}, so the block must have shape {out_shape + call.shape}"
             )
-    return blocks
+    return None
 
 
 def uniform_value(array: Any) -> float | None:

@@ -1,0 +1,1 @@
+"""The functions that elimination orders are measured on."""

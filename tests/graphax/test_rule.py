@@ -1,0 +1,73 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+import graphax as gx
+from graphax import partials, rule
+
+from .comparing import array, assert_same
+
+
+@pytest.fixture
+def swap_halves():
+    """A linear primitive of our own, which graphax knows nothing about."""
+    primitive = Primitive("swap_halves")
+    implementation = lambda x: jnp.concatenate([x[x.shape[0] // 2 :], x[: x.shape[0] // 2]])
+    primitive.def_impl(implementation)
+    primitive.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(primitive, mlir.lower_fun(implementation, multiple_results=False))
+    ad.deflinear2(primitive, lambda ct, _: [primitive.bind(ct)])
+    batching.primitive_batchers[primitive] = lambda args, dims: (
+        jnp.moveaxis(implementation(jnp.moveaxis(args[0], dims[0], -1)), -1, 0),
+        0,
+    )
+    yield primitive.bind
+    rule._RULES.pop("swap_halves", None)
+    partials.clear_cache()
+
+
+def test_a_primitive_without_a_rule_is_dense_and_exact(swap_halves):
+    function = lambda x: swap_halves(jnp.sin(x))
+    assert "swap_halves" not in gx.supported_primitives()
+    assert_same(gx.jacve(function)(array(6)), jax.jacrev(function)(array(6)))
+    explanation = gx.explain(function, array(6))
+    assert [value.name for value, _, _ in explanation.fallbacks] == ["swap_halves"]
+
+
+def test_a_registered_rule_is_used(swap_halves):
+    @gx.register_rule("swap_halves")
+    def halves(call):
+        half = call.shape[0] // 2
+        digits = ((gx.Digit("half", range(2)[::-1], 2), gx.Digit("rest", range(half), half)),)
+        return call.renaming(digits, ((gx.Digit("half", range(2), 2), gx.Digit("rest", range(half), half)),))
+
+    function = lambda x: swap_halves(jnp.sin(x))
+    assert "swap_halves" in gx.supported_primitives()
+    block = gx.jacve(function, sparse=True)(array(6))
+    assert block.structure.stored == 6
+    assert_same(block.todense(), jax.jacrev(function)(array(6)))
+    assert not gx.explain(function, array(6)).fallbacks
+
+
+def test_a_rule_of_the_wrong_shape_is_named(swap_halves):
+    def careless(call):
+        return gx.JacobianBlock.labelled("i", "j", (2,), (3,), np.ones((2, 3)), "ij")
+
+    gx.register_rule("swap_halves", careless)
+    with pytest.raises(gx.RuleError, match=r"the rule .*careless for primitive 'swap_halves' .* shape \(2, 3\)"):
+        gx.jacve(lambda x: swap_halves(x) * 2.0)(array(4))
+
+
+def test_a_rule_with_too_few_results_is_named(swap_halves):
+    gx.register_rule("swap_halves", lambda call: [])
+    with pytest.raises(gx.RuleError, match="returned 0 blocks for 1 results"):
+        gx.jacve(lambda x: swap_halves(x) * 2.0)(array(4))
+
+
+def test_a_rule_that_returns_something_else_is_named(swap_halves):
+    gx.register_rule("swap_halves", lambda call: np.eye(4))
+    with pytest.raises(gx.RuleError, match="must return a JacobianBlock"):
+        gx.jacve(lambda x: swap_halves(x) * 2.0)(array(4))

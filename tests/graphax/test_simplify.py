@@ -1,0 +1,68 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from graphax import _jax
+from graphax._jax import Literal
+from graphax.simplify import fold_constants, simplify
+
+from .comparing import array
+
+
+def traced(function, *args):
+    return _jax.trace(lambda *a: [function(*a)], *args)
+
+
+def test_indices_are_known_before_execution():
+    program = fold_constants(traced(lambda x: x[np.array([2, -1])], array(4)))
+    gather = program.equations[-1]
+    assert gather.primitive.name == "gather"
+    assert isinstance(gather.invars[1], Literal)
+    np.testing.assert_array_equal(gather.invars[1].val, [[2], [3]])
+
+
+def test_constants_that_hold_one_number_are_known():
+    program = fold_constants(traced(lambda x: x * jnp.full(3, 2.0), array(3)))
+    assert np.all(np.asarray(program.equations[-1].invars[1].val) == 2.0)
+
+
+def test_other_constants_stay_constants():
+    program = fold_constants(traced(lambda x: x * array(3), array(3)))
+    assert not any(isinstance(atom, Literal) for atom in program.equations[-1].invars)
+
+
+def test_folding_keeps_the_numbering_and_the_values():
+    def function(x):
+        shift = jnp.where(jnp.arange(4) < 2, 1, jnp.clip(jnp.arange(4), 0, 2))
+        return jnp.roll(x, 1)[shift] * jnp.maximum(jnp.eye(4)[0], 0.5)
+
+    program = traced(function, array(4))
+    folded = fold_constants(program)
+    assert len(folded.equations) == len(program.equations)
+    np.testing.assert_allclose(folded(array(4))[0], function(array(4)))
+
+
+def test_simplification_removes_dead_code_and_repetitions():
+    def function(x):
+        jnp.tan(x)
+        return jnp.sin(x) * jnp.exp(jnp.sin(x)) + 2.0 * jnp.sin(x)
+
+    program = simplify(traced(function, array(3)))
+    names = [eqn.primitive.name for eqn in program.equations]
+    assert sorted(names) == ["add", "exp", "mul", "mul", "sin"]
+    np.testing.assert_allclose(program(array(3))[0], function(array(3)))
+
+
+def test_equations_with_effects_are_never_merged():
+    def function(x):
+        jax.debug.callback(lambda: None)
+        jax.debug.callback(lambda: None)
+        return x
+
+    program = simplify(traced(function, array(3)))
+    assert len(program.equations) == 2
+
+
+def test_different_literals_are_different_expressions():
+    program = simplify(traced(lambda x: (x * 2.0) + (x * 3.0), array(3)))
+    assert len(program.equations) == 3
