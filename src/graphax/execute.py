@@ -5,7 +5,7 @@ from typing import Any
 from . import _jax
 from .block import JacobianBlock, accumulate, multiply
 from .graph import ComputationGraph, Derivation, Edge
-from .plan import Plan
+from .plan import Plan, touched_edges
 
 Values = dict[Edge, Any]
 
@@ -32,11 +32,15 @@ def evaluate_locally(derivation: Derivation) -> tuple[list[Any], Values]:
 def eliminate(graph: ComputationGraph, plan: Plan, local: Values) -> dict[Edge, JacobianBlock]:
     """Contract the local blocks along the plan; what remains are the blocks of the Jacobian."""
     blocks = {edge: JacobianBlock(structure, local.get(edge)) for edge, structure in graph.edges.items()}
-    for step in plan.steps:
-        edge = step.target, step.source
-        left, right = blocks[step.target, step.vertex], blocks[step.vertex, step.source]
-        block = JacobianBlock(step.product.structure, multiply(step.product, left, right))
-        if step.total is not None:
-            block = JacobianBlock(step.total.structure, accumulate(step.total, blocks[edge], block))
-        blocks[edge] = block
+    for vertex, steps in plan.by_vertex():
+        for step in steps:
+            edge = step.target, step.source
+            left, right = blocks[step.target, vertex], blocks[vertex, step.source]
+            block = JacobianBlock(step.product.structure, multiply(step.product, left, right))
+            if step.total is not None:
+                block = JacobianBlock(step.total.structure, accumulate(step.total, blocks[edge], block))
+            blocks[edge] = block
+        # What has been eliminated is not needed any more; outside jit this frees memory.
+        for edge in touched_edges(steps):
+            del blocks[edge]
     return {edge: blocks[edge] for edge in plan.results}

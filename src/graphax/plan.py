@@ -140,14 +140,14 @@ class Plan:
         """The most numbers held by edges at any one time, before the operands of an elimination are dropped."""
         edges = {edge: structure.stored for edge, structure in self._initial.items()}
         live = most = sum(edges.values())
-        for vertex, steps in self.by_vertex():
+        for _, steps in self.by_vertex():
             for step in steps:
                 edge = step.target, step.source
                 live += step.structure.stored - edges.get(edge, 0)
                 edges[edge] = step.structure.stored
                 most = max(most, live)
-            for edge in [edge for edge in _touched(steps) if vertex in edge]:
-                live -= edges.pop(edge, 0)
+            for edge in touched_edges(steps):
+                live -= edges.pop(edge)
         return most
 
     def by_vertex(self) -> Iterator[tuple[int, list[Contraction]]]:
@@ -158,7 +158,8 @@ class Plan:
         yield from steps.items()
 
 
-def _touched(steps: list[Contraction]) -> set[Edge]:
+def touched_edges(steps: list[Contraction]) -> set[Edge]:
+    """The edges that an elimination reads, and removes."""
     return {edge for s in steps for edge in ((s.target, s.vertex), (s.vertex, s.source))}
 
 

@@ -197,7 +197,6 @@ class Product:
     structure: Structure
     left: tuple[Axis, ...] | None
     right: tuple[Axis, ...] | None
-    sizes: tuple[int, ...]
     factor: float
     multiplications: int
     raw_multiplications: int
@@ -262,7 +261,6 @@ def _compose(left: Structure, right: Structure) -> Product:
         structure,
         None if left.scale is not None else _renumbered(left_axes, old),
         None if right.scale is not None else _renumbered(right_axes, old),
-        tuple(labels.sizes[label] for label in old),
         factor,
         multiplications=(size(met) if both_valued else 0) + scaling,
         raw_multiplications=0 if left.renaming or right.renaming else size(met),

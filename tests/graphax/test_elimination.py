@@ -21,7 +21,7 @@ thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), prin
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=120)
+@settings(thorough, max_examples=60)
 def test_any_order_gives_the_jacobian(program, shuffle):
     note(program)
     args = program.arguments()
@@ -34,7 +34,7 @@ def test_any_order_gives_the_jacobian(program, shuffle):
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=120)
+@settings(thorough, max_examples=60)
 def test_counted_is_executed(program, shuffle):
     note(program)
     args = program.arguments()
@@ -56,7 +56,7 @@ def test_counted_is_executed(program, shuffle):
 
 
 @given(program=programs(steps=8))
-@settings(thorough, max_examples=40)
+@settings(thorough, max_examples=20)
 def test_sparse_blocks_are_the_jacobian(program):
     note(program)
     args = program.arguments()
@@ -72,7 +72,7 @@ def test_sparse_blocks_are_the_jacobian(program):
 
 
 @given(program=programs(steps=8))
-@settings(thorough, max_examples=25)
+@settings(thorough, max_examples=8)
 @pytest.mark.parametrize("order", list(gx.PRESETS))
 def test_presets_eliminate_everything_once(order, program):
     args = program.arguments()
@@ -81,7 +81,7 @@ def test_presets_eliminate_everything_once(order, program):
 
 
 @given(program=programs(steps=8))
-@settings(thorough, max_examples=25)
+@settings(thorough, max_examples=8)
 def test_auto_is_the_cheapest_preset(program):
     args = program.arguments()
     graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
