@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import graphax as gx
-from graphax import partials
+from graphax.rule import clear_caches
 
 
 def scalar_chain(equations):
@@ -102,7 +102,7 @@ def main():
         for _ in range(options.repeat):
             for name, transform in programs.items():
                 jax.clear_caches()
-                partials.clear_cache()
+                clear_caches()
                 times[name].append(measure(transform(function), (x,)))
         median = {
             name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in times.items()

@@ -33,8 +33,7 @@ class Program:
 
     def __call__(self, *args: Any) -> list[Any]:
         values = self.environment(args)
-        for eqn in self.equations:
-            values.update(zip(eqn.outvars, evaluate(eqn, read_all(values, eqn.invars)), strict=True))
+        run(self.equations, values)
         return read_all(values, self.outputs)
 
     def environment(self, args: Sequence[Any]) -> dict[Var, Any]:
@@ -92,6 +91,12 @@ def evaluate(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     return list(results) if eqn.primitive.multiple_results else [results]
 
 
+def run(equations: Iterable[JaxprEqn], values: dict[Var, Any]) -> None:
+    """Run equations, reading from and adding to ``values``."""
+    for eqn in equations:
+        values.update(zip(eqn.outvars, evaluate(eqn, read_all(values, eqn.invars)), strict=True))
+
+
 def read_all(values: dict[Var, Any], atoms: Iterable[Atom]) -> list[Any]:
     return [atom.val if isinstance(atom, Literal) else values[atom] for atom in atoms]
 
@@ -135,6 +140,13 @@ def shape(atom: Atom) -> tuple[int, ...]:
 
 def dtype(atom: Atom) -> Any:
     return atom.aval.dtype  # type: ignore[attr-defined]
+
+
+def has_function(eqn: JaxprEqn) -> bool:
+    """True if an equation carries a function, as custom derivatives do: made anew at each trace, and perhaps closing
+    over tracers of an outer one, so nothing derived from it may be kept."""
+    values = [value for value in eqn.params.values() if not isinstance(value, type)]
+    return any(callable(value) or hasattr(value, "call_wrapped") for value in values)
 
 
 def scan_counts(params: dict[str, Any]) -> tuple[int, int]:

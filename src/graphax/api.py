@@ -1,6 +1,6 @@
 """What users call: Jacobians and Hessians by elimination, and a check of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any
 
@@ -15,9 +15,9 @@ from .block import JacobianBlock
 from .errors import JacobianMismatch
 from .graph import Derivation, derive
 from .order import Order, loaded, resolve
-from .plan import Plan, make_plan
+from .plan import make_plan
 from .structure import zero
-from .trace import trace
+from .trace import positions, trace
 
 
 def jacve(
@@ -64,10 +64,12 @@ def value_and_jacve(
     sparse: bool = False,
 ) -> Callable:
     """Like `jacve`, but returns ``(value, Jacobian)``, or ``((value, aux), Jacobian)`` with ``has_aux``."""
+    order = tuple(order) if isinstance(order, Iterator) else order
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def value_and_jacobian(*args: Any, **kwargs: Any):
-        derivation, plan = prepare(function, args, kwargs, order, argnums, has_aux)
+        derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
+        plan = make_plan(derivation.graph, found)
         traced = derivation.traced
         outputs, local = execute.evaluate_locally(derivation)
         outputs = [jnp.asarray(output) for output in outputs]
@@ -112,7 +114,7 @@ def check_jacobian(
     No dense Jacobian is formed, so any size can be checked. Returns the largest relative error; raises
     `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = positions(argnums)
 
     def restricted(*chosen: Any):
         full = list(args)
@@ -166,12 +168,12 @@ def prepare(
     order: Any,
     argnums: int | Sequence[int],
     has_aux: bool,
-) -> tuple[Derivation, Plan]:
-    """Trace, build and plan. The graph is simplified where no vertex numbers are at stake."""
+) -> tuple[Derivation, Order]:
+    """Trace, build the graph and find the order. The graph is simplified where no vertex numbers are at stake."""
     order = loaded(order)
     simplified = order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
     derivation = derive(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
-    return derivation, make_plan(derivation.graph, resolve(order, derivation.graph))
+    return derivation, resolve(order, derivation.graph)
 
 
 def _result_blocks(derivation: Derivation, found: dict) -> list[list[JacobianBlock]]:

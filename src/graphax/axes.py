@@ -100,9 +100,10 @@ def join(first: range, second: range) -> tuple[range, range, range]:
     if first == second:
         return first, range(len(first)), range(len(second))
     step = gcd(first.step if len(first) > 1 else 0, second.step if len(second) > 1 else 0, second.start - first.start)
-    downward = (first if len(first) > 1 else second).step < 0 if len(first) > 1 or len(second) > 1 else False
     if len(first) == len(second) == 1:
         downward = second.start < first.start
+    else:
+        downward = (first if len(first) > 1 else second).step < 0
     ends = (first[0], first[-1], second[0], second[-1])
     start = max(ends) if downward else min(ends)
     step = -step if downward else step

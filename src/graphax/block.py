@@ -22,7 +22,7 @@ from .structure import Recast, Refinement, Structure
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["values"], meta_fields=["structure", "dtype"])
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JacobianBlock:
     """The derivative of one array by another, stored without its structural zeros and repetitions.
 
@@ -70,12 +70,17 @@ class JacobianBlock:
             if name not in numbers:
                 numbers[name] = len(sizes)
                 sizes.append(size)
+            if sizes[numbers[name]] != size:
+                raise ValueError(f"label {name!r} has size {sizes[numbers[name]]} on one axis and {size} on another")
             return numbers[name]
 
         out_axes = [axis(*pair) for pair in zip(out, out_shape, strict=True)]
         inp_axes = [axis(*pair) for pair in zip(inp, inp_shape, strict=True)]
         if values is None:
             return JacobianBlock(algebra.canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0], None)
+        for name, size in zip(on, values.shape, strict=True):
+            if size != 1 and (name not in numbers or sizes[numbers[name]] != size):
+                raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
         # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
         here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
         values = lax.reshape(values, [n for n in values.shape if n != 1])
@@ -95,6 +100,7 @@ class JacobianBlock:
 
     def todense(self) -> jax.Array:
         """The Jacobian as an ordinary array of ``shape``."""
+        self._check_values()
         dtype = self._dtype()
         if self.structure.scale == 0.0:
             return jnp.zeros(self.shape, dtype)
@@ -104,22 +110,27 @@ class JacobianBlock:
         """The Jacobian as a `jax.experimental.sparse.BCOO` matrix with an entry for every stored position."""
         from jax.experimental import sparse
 
-        axes = self.structure.out + self.structure.inp
-        sizes = () if self.structure.scale != 0.0 else (0,)
-        grid = np.indices(sizes or self.structure.sizes, sparse=True) if sizes or self.structure.sizes else []
-        count = 0 if sizes else prod(self.structure.sizes)
-        indices = np.empty((count, len(axes)), np.int32)
-        for column, axis in enumerate(axes if count else ()):
+        self._check_values()
+        axes, sizes = self.structure.out + self.structure.inp, self.structure.sizes
+        if self.structure.scale == 0.0:
+            return sparse.BCOO((jnp.zeros(0, self._dtype()), jnp.zeros((0, len(axes)), np.int32)), shape=self.shape)
+        grid = np.indices(sizes, sparse=True) if sizes else ()
+        indices = np.empty((prod(sizes), len(axes)), np.int32)
+        for column, axis in enumerate(axes):
             position = np.zeros((), np.int32)
             for label, at, size in axis:
                 position = position * size + (at.start if label is None else at.start + at.step * grid[label])
-            indices[:, column] = np.broadcast_to(position, self.structure.sizes).ravel()
-        labels = tuple(range(len(self.structure.sizes)))
-        data = jnp.zeros(0, self._dtype()) if not count else self._along(labels, tuple(self.structure.sizes)).ravel()
-        return sparse.BCOO((data.astype(self._dtype()), jnp.asarray(indices)), shape=self.shape)
+            indices[:, column] = np.broadcast_to(position, sizes).ravel()
+        data = lax.broadcast_in_dim(self._coefficient(), sizes, self.structure.values)
+        data = lax.convert_element_type(lax.reshape(data, (prod(sizes),)), self._dtype())
+        return sparse.BCOO((data, jnp.asarray(indices)), shape=self.shape)
 
     def apply(self, tangent: jax.Array) -> jax.Array:
         """The Jacobian times a tangent of the input, without making the Jacobian dense."""
+        self._check_values()
+        tangent = jnp.asarray(tangent)
+        if tangent.shape != self.structure.inp_shape:
+            raise ValueError(f"the tangent has shape {tangent.shape}, but the input has {self.structure.inp_shape}")
         column = JacobianBlock(
             algebra.canonical(
                 [() if n == 1 else (whole(i, n),) for i, n in enumerate(tangent.shape)],
@@ -160,9 +171,13 @@ class JacobianBlock:
     def _placed(self, axes: Sequence[Axis]) -> jax.Array:
         return _place(self._coefficient(), self.structure.values, axes)
 
-    def _along(self, labels: Sequence[int], shape: Sequence[int]) -> jax.Array:
-        where = [labels.index(label) for label in self.structure.values]
-        return lax.broadcast_in_dim(self._coefficient(), tuple(shape), where)
+    def _check_values(self) -> None:
+        if self.values is not None and np.shape(self.values) != self.structure.value_shape:
+            raise ValueError(
+                f"the values have shape {np.shape(self.values)}, but the structure {self.structure} has "
+                f"{self.structure.value_shape}. A block that comes out of jax.vmap is a batch of blocks: work on it "
+                f"inside jax.vmap, too."
+            )
 
 
 def compose(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock | None:
@@ -204,7 +219,7 @@ def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) ->
     if total.structure.scale is not None or left.is_pattern or right.is_pattern:
         return None
     left, right = recast(left, total.left_first), recast(right, total.right_first)
-    dtype = jnp.result_type(*[block.values for block in (left, right) if block.values is not None] or [float])
+    dtype = _common_dtype(*[block.values for block in (left, right) if block.values is not None])
     a, b = (lax.convert_element_type(block._coefficient(), dtype) for block in (left, right))
     if total.beside is not None:
         return _laid_beside(total, (a, left.structure.values), (b, right.structure.values))
@@ -301,7 +316,7 @@ def _contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Se
     kept = set(out)
     a, a_labels = _sum_out(*left, keep=kept | set(right[1]))
     b, b_labels = _sum_out(*right, keep=kept | set(left[1]))
-    dtype = jnp.result_type(a, b)
+    dtype = _common_dtype(a, b)
     a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
     shared = [label for label in a_labels if label in b_labels]
     summed = [label for label in shared if label not in kept]
@@ -316,6 +331,12 @@ def _contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Se
     product = lax.dot_general(a, b, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
     labels = batch + [n for n in a_labels if n not in shared] + [n for n in b_labels if n not in shared]
     return _arranged(product, labels, out)
+
+
+def _common_dtype(*arrays: Any) -> Any:
+    """The dtype of a sum or product, whatever promotion the user allows in their own code."""
+    with jax.numpy_dtype_promotion("standard"):
+        return jnp.result_type(*arrays or [float])
 
 
 def _sum_out(values: Any, labels: list[int], keep: set[int]) -> tuple[Any, list[int]]:

@@ -154,19 +154,18 @@ def explain(
 
     Print the result for a table, or read its attributes.
     """
-    derivation, plan = prepare(function, args, kwargs, order, argnums, has_aux)
-    graph = derivation.graph
+    derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
+    graph, plan = derivation.graph, make_plan(derivation.graph, found)
     named = {"this order": plan} | {name: make_plan(graph, resolve(name, graph)) for name in BASELINES}
     label = f"this order ({order})" if isinstance(order, str) else "this order"
     costs = {label if name == "this order" else name: (p.cost(), p.cost("raw")) for name, p in named.items()}
-    finder = order if isinstance(order, str) else "explicit"
-    return Explanation(graph, plan, Order(plan.order, graph.fingerprint, finder, simplified=graph.simplified), costs)
+    return Explanation(graph, plan, found, costs)
 
 
 def table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Rows under names, numbers to the right and text to the left."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    widths = [max(len(name), *(len(row[n]) for row in cells)) for n, name in enumerate(names)]
+    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
     right = [all(isinstance(row[n], int) for row in rows) for n in range(len(names))]
 
     def line(row: Sequence[str]) -> str:

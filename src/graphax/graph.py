@@ -76,9 +76,19 @@ class ComputationGraph:
         return hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
 
     @cached_property
-    def key(self) -> tuple:
-        """All that a plan depends on, hashable."""
-        return (self.fingerprint, tuple(sorted(self.edges.items(), key=lambda item: item[0])))
+    def _content(self) -> tuple:
+        return self.fingerprint, self.simplified, tuple(sorted(self.edges.items(), key=lambda item: item[0]))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._content)
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        """Graphs are equal if they have the same plans, so that calling a function again does not plan again."""
+        return isinstance(other, ComputationGraph) and self._content == other._content
 
     def plan(self, order: Any = "auto"):
         """The contractions that eliminating in this order takes; see `graphax.plan.Plan`."""

@@ -34,8 +34,7 @@ class LinearMap:
 
     def __call__(self, known: dict[Var, Any], tangents: Sequence[Any]) -> list[Any]:
         values = known | dict(zip(self.sources, tangents, strict=True))
-        for eqn in self.equations:
-            values.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(values, eqn.invars)), strict=True))
+        _jax.run(self.equations, values)
         return _jax.read_all(values, self.targets)
 
     def push(self, known: dict[Var, Any]) -> dict[Edge, JacobianBlock]:

@@ -1,17 +1,13 @@
-"""One short rule for each linear primitive.
+"""One short rule for each linear primitive; `graphax.rule` says what a rule is.
 
-JAX's own differentiation turns every equation into a linear program of a few dozen primitives. A rule says what
-the Jacobian of one such primitive with respect to one operand looks like, as an einsum term; it never sees the
-function being differentiated. A rule may know the pattern only (`LinearCall.pattern`): the values are then found
-by applying the linear program to as few tangents as the pattern allows. A primitive without a rule is a dense
-pattern, so everything JAX differentiates works.
+JAX's own differentiation turns every equation into a linear program of a few dozen primitives, so these rules are all
+that has to be known, and no rule sees the function being differentiated.
 """
 
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -42,7 +38,7 @@ def _linked(call: LinearCall, pairs: Sequence[tuple[int, int]]) -> JacobianBlock
 def _same(call):
     blocks: list[JacobianBlock | None] = [None] * len(call.out_shapes)
     axes = range(len(call.shape))
-    blocks[call.position] = call.renaming(axes, axes)
+    blocks[call.position] = JacobianBlock.labelled(axes, axes, call.shape, call.shape, renaming=True)
     return blocks
 
 
@@ -344,9 +340,9 @@ def _reduce_sum(call):
 @rules_for("cumsum")
 def _cumsum(call):
     axis = call.params["axis"]
-    size = call.shape[axis]
-    before = np.tril(np.ones((size, size), bool))
-    values = jnp.asarray(before.T if call.params["reverse"] else before, call.dtype)
+    row, column = (lax.broadcasted_iota(np.int32, (call.shape[axis],) * 2, n) for n in (0, 1))
+    reached = lax.le(row, column) if call.params["reverse"] else lax.ge(row, column)
+    values = lax.convert_element_type(reached, call.dtype)
     out: list[Hashable] = list(range(len(call.shape)))
     out[axis] = "out"
     return call.block(out, range(len(call.shape)), values, ("out", axis))

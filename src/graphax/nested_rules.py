@@ -6,7 +6,6 @@ applying the whole equation to tangents.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from . import structure as algebra
 from .axes import labels_of, whole
 from .block import JacobianBlock
 from .linear_map import Edge, split
-from .rule import LinearCall, as_pattern, dense_pattern, register_rule
+from .rule import LinearCall, as_pattern, dense_pattern, register_rule, remembered
 from .structure import Structure
 
 Patterns = dict[Edge, Structure]
@@ -25,7 +24,7 @@ Patterns = dict[Edge, Structure]
 _MAX_ROUNDS = 12
 
 
-@lru_cache(1024)
+@remembered(1024)
 def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
     """For (output, input) the pattern of a jaxpr that is linear in its ``moving`` inputs; zero ones are absent.
 
@@ -41,8 +40,7 @@ def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
         values = program.environment(operands)
         for var in sources:
             del values[var]
-        for eqn in known:
-            values.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(values, eqn.invars)), strict=True))
+        _jax.run(known, values)
         for (target, source), block in linear.push(values).items():
             found[target, numbers[source]] = as_pattern(block).structure
         return ()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,22 @@ class Order:
     bound: int | None = None
     simplified: bool = False
 
+    def __post_init__(self):
+        object.__setattr__(self, "vertices", tuple(index(vertex) for vertex in self.vertices))
+
     def save(self, path: str | os.PathLike) -> None:
         """Write the order as JSON."""
-        Path(path).write_text(json.dumps(asdict(self)) + "\n")
+        Path(path).write_text(json.dumps(asdict(self), default=index) + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike) -> "Order":
         """Read an order that `save` wrote."""
         try:
-            fields = json.loads(Path(path).read_text())
-            fields["vertices"] = tuple(int(v) for v in fields["vertices"])
-            return Order(**fields)
+            return Order(**json.loads(Path(path).read_text()))
         except FileNotFoundError:
             raise OrderError(f"there is no order file {os.fspath(path)!r}") from None
+        except OSError as error:
+            raise OrderError(f"the order file {os.fspath(path)!r} cannot be read: {error.strerror}") from None
         except (ValueError, TypeError, KeyError) as error:
             raise OrderError(
                 f"{os.fspath(path)!r} is not a saved order ({type(error).__name__}: {error}). Orders are JSON files "
@@ -74,12 +78,9 @@ def resolve(order: Any, graph: ComputationGraph) -> Order:
     order = loaded(order)
     if isinstance(order, str):
         return preset(order, graph)
-    if isinstance(order, Order):
-        return _checked(order, graph)
     if callable(order):
-        found = order(graph)
-        return _checked(found if isinstance(found, Order) else _explicit(found, graph), graph)
-    return _checked(_explicit(order, graph), graph)
+        order = order(graph)
+    return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)
 
 
 def loaded(order: Any) -> Any:
@@ -90,7 +91,7 @@ def loaded(order: Any) -> Any:
 
 def _explicit(order: Any, graph: ComputationGraph) -> Order:
     try:
-        vertices = tuple(int(vertex) for vertex in order)
+        vertices = tuple(index(vertex) for vertex in order)
     except (TypeError, ValueError):
         raise OrderError(
             f"cannot read {order!r} as an elimination order. It is one of: a preset ({', '.join(PRESETS)}), a sequence "
@@ -99,7 +100,8 @@ def _explicit(order: Any, graph: ComputationGraph) -> Order:
     # Vertices that do not matter to this Jacobian are legal: an order for all inputs serves fewer.
     absent = {v for v in vertices if 1 <= v <= graph.numbered and v not in graph.vertices}
     _check_repeats(vertices)
-    return Order(tuple(v for v in vertices if v not in absent), finder="explicit")
+    known = order if isinstance(order, Order) else Order(vertices, finder="explicit")
+    return replace(known, vertices=tuple(v for v in vertices if v not in absent))
 
 
 def _checked(order: Order, graph: ComputationGraph) -> Order:
@@ -147,26 +149,13 @@ def _listed(numbers: set[int], graph: ComputationGraph) -> str:
 def preset(name: str, graph: ComputationGraph) -> Order:
     """The order that a preset finds."""
     if name not in PRESETS:
-        raise OrderError(f"unknown order {name!r}; presets are: {', '.join(PRESETS)}")
-    return Order(_preset(name, _ByContent(graph)), graph.fingerprint, finder=name, simplified=graph.simplified)
-
-
-class _ByContent:
-    """A graph compared by its structure, so that presets are not computed twice for equal graphs."""
-
-    def __init__(self, graph: ComputationGraph):
-        self.graph, self.hash = graph, hash(graph.key)
-
-    def __hash__(self):
-        return self.hash
-
-    def __eq__(self, other):
-        return isinstance(other, _ByContent) and self.graph.key == other.graph.key
+        raise OrderError(f"unknown order {name!r}; presets are: {', '.join(PRESETS)}. Saved orders end in .json.")
+    return Order(_preset(name, graph), graph.fingerprint, finder=name, simplified=graph.simplified)
 
 
 @lru_cache(512)
-def _preset(name: str, key: _ByContent) -> tuple[int, ...]:
-    return tuple(PRESETS[name](key.graph))
+def _preset(name: str, graph: ComputationGraph) -> tuple[int, ...]:
+    return tuple(PRESETS[name](graph))
 
 
 def _forward(graph: ComputationGraph) -> Iterable[int]:

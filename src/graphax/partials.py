@@ -9,7 +9,6 @@ whichever side needs fewer. Complex values are differentiated as pairs of real o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,8 +18,9 @@ from jax import lax
 
 from . import _jax, linear_rules, nested_rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
+from .errors import GraphaxError
 from .linear_map import Edge, LinearMap, probes, split
-from .rule import only_moves
+from .rule import only_moves, remembered
 from .structure import Structure
 
 # Importing these modules fills the table of rules.
@@ -70,10 +70,8 @@ def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[
     key = _EquationKey(
         eqn, operands, tuple(var.aval for var in variables), tuple(variables.index(var) for var in active)
     )
-    # Rules that a user wrote are functions, made anew at each trace; they may close over tracers of an outer one.
-    remembered = not any(callable(value) and not isinstance(value, type) for value in eqn.params.values())
     try:
-        return _remembered(key) if remembered else _derived(key)
+        return _derived(key) if _jax.has_function(eqn) else _remembered(key)
     except Exception as error:
         error.add_note(f"graphax: while differentiating '{eqn.primitive.name}' at {_jax.source_line(eqn.source_info)}")
         raise
@@ -131,7 +129,7 @@ class _EquationKey:
         return [_to_real(known[index]) for index in self.active]
 
 
-@lru_cache(_CACHE_SIZE)
+@remembered(_CACHE_SIZE)
 def _remembered(key: _EquationKey) -> Partials:
     return _derived(key)
 
@@ -145,14 +143,11 @@ def _derived(key: _EquationKey) -> Partials:
     if patterns and _BACKWARD_GAIN * probes([s.transposed for s in patterns]) <= probes(patterns):
         try:
             return _partials(key, _linearised(key, backward=True))
+        except GraphaxError:
+            raise
         except Exception:  # noqa: BLE001  JAX cannot transpose this map, for whatever reason; the forward one stands.
             return partials
     return partials
-
-
-def clear_cache() -> None:
-    """Forget the partial derivatives of all equations seen so far."""
-    _remembered.cache_clear()
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +190,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
 
     def run(*operands: Any):
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
-        for eqn in derivative.known:
-            values.update(zip(eqn.outvars, _jax.evaluate(eqn, _jax.read_all(values, eqn.invars)), strict=True))
+        _jax.run(derivative.known, values)
         blocks = derivative.linear.push(values)
         patterns = {edge: block.structure for edge, block in blocks.items() if block.is_pattern}
         blocks |= derivative.linear.probe(values, patterns)

@@ -165,31 +165,16 @@ def touched_edges(steps: list[Contraction]) -> set[Edge]:
 
 def make_plan(graph: ComputationGraph, order: "Order") -> Plan:
     """The plan of eliminating the vertices of ``graph`` in the given (valid) order."""
-    return _planned(_PlanKey(graph, order.vertices))
-
-
-class _PlanKey:
-    """Compares graphs by what a plan depends on, so that calling a function again does not plan again."""
-
-    def __init__(self, graph: ComputationGraph, vertices: tuple[int, ...]):
-        self.graph, self.key = graph, (graph.key, vertices)
-        self.hash = hash(self.key)
-
-    def __hash__(self):
-        return self.hash
-
-    def __eq__(self, other):
-        return isinstance(other, _PlanKey) and self.key == other.key
+    return _planned(graph, order.vertices)
 
 
 @lru_cache(256)
-def _planned(key: _PlanKey) -> Plan:
-    state = Elimination(key.graph)
-    _, vertices = key.key
+def _planned(graph: ComputationGraph, vertices: tuple[int, ...]) -> Plan:
+    state = Elimination(graph)
     steps = [step for vertex in vertices for step in state.eliminate(vertex)]
     results = {
         (target, source): structure
         for target, edges in state.predecessors.items()
         for source, structure in edges.items()
     }
-    return Plan(vertices, tuple(steps), results, dict(key.graph.edges))
+    return Plan(vertices, tuple(steps), results, graph.edges)

@@ -7,6 +7,7 @@ tangents as the pattern allows. A primitive without a rule is a dense pattern, s
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,9 +20,10 @@ Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] 
 
 _RULES: dict[str, Rule] = {}
 _MOVING: set[str] = set()
+_CACHES: list[Any] = []
 
-# Constant arrays up to this size are looked at to see whether they hold one number only.
-_SMALL = 4096
+# Constant arrays up to this size are looked at before execution.
+SMALL = 4096
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,23 @@ def as_pattern(block: JacobianBlock) -> JacobianBlock:
     return JacobianBlock(replace(block.structure, scale=None, renaming=False, values=labels), None)
 
 
+def remembered(size: int):
+    """Like `functools.lru_cache`, for what depends on rules: registering a rule forgets everything."""
+
+    def decorate(function):
+        cached = lru_cache(size)(function)
+        _CACHES.append(cached)
+        return cached
+
+    return decorate
+
+
+def clear_caches() -> None:
+    """Forget the derivatives of all equations seen so far."""
+    for cached in _CACHES:
+        cached.cache_clear()
+
+
 def register_rule(primitive: str, rule: Rule | None = None):
     """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
 
@@ -95,6 +114,7 @@ def register_rule(primitive: str, rule: Rule | None = None):
     if rule is None:
         return lambda function: register_rule(primitive, function)
     _RULES[primitive] = rule
+    clear_caches()
     return rule
 
 
@@ -139,7 +159,7 @@ def _problem(call: LinearCall, blocks: Any) -> str | None:
 
 def uniform_value(array: Any) -> float | None:
     """The number that a constant array holds everywhere, if it is known now."""
-    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > _SMALL:
+    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > SMALL:
         return None
     numbers = np.asarray(array)
     first = numbers.flat[0]

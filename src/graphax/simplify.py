@@ -6,6 +6,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import jax
@@ -13,10 +14,7 @@ import numpy as np
 
 from . import _jax
 from ._jax import Literal, Program, Var
-from .rule import uniform_value
-
-# Indices and masks up to this size are computed at trace time; so are numbers, whatever the shape they fill.
-_SMALL = 4096
+from .rule import SMALL, uniform_value
 
 
 def fold_constants(program: Program) -> Program:
@@ -31,8 +29,8 @@ def fold_constants(program: Program) -> Program:
         invars = [Literal(known[a], a.aval) if isinstance(a, Var) and a in known else a for a in eqn.invars]
         eqn = eqn.replace(invars=invars)
         equations.append(eqn)
-        fold = _FOLDS.get(eqn.primitive.name)
-        if fold and all(isinstance(atom, Literal) for atom in invars) and eqn.outvars[0].aval.size <= _SMALL:
+        fold = _fold_of(eqn)
+        if fold is not None:
             aval = eqn.outvars[0].aval
             how = eqn.params | {"shape": aval.shape, "dtype": aval.dtype}
             value = fold(*[np.asarray(atom.val) for atom in invars if isinstance(atom, Literal)], **how)
@@ -42,8 +40,22 @@ def fold_constants(program: Program) -> Program:
     return replace(program, equations=tuple(equations))
 
 
+def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
+    """How to compute an equation of literals with NumPy; None if that is not possible, or might round differently."""
+    name = eqn.primitive.name
+    if name not in _MOVES and name not in _INTEGER_ARITHMETIC:
+        return None
+    if not all(isinstance(atom, Literal) for atom in eqn.invars) or prod(_jax.shape(eqn.outvars[0])) > SMALL:
+        return None
+    operands = [_jax.dtype(atom).kind in "iub" for atom in eqn.invars]
+    if name == "convert_element_type":
+        # From a number to an integer XLA saturates where NumPy wraps around.
+        return _MOVES[name] if all(operands) or _jax.dtype(eqn.outvars[0]).kind not in "iu" else None
+    return _MOVES.get(name) or (_INTEGER_ARITHMETIC[name] if all(operands) else None)
+
+
 def _worth_knowing(value: Any) -> bool:
-    if isinstance(value, jax.core.Tracer) or not hasattr(value, "dtype") or value.size > _SMALL:
+    if isinstance(value, jax.core.Tracer) or not hasattr(value, "dtype") or value.size > SMALL:
         return False
     if jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
         return False
@@ -54,7 +66,7 @@ def _elementwise(function: Callable) -> Callable:
     return lambda *operands, **_: function(*operands)
 
 
-_FOLDS: dict[str, Callable] = {
+_INTEGER_ARITHMETIC: dict[str, Callable] = {
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
     "mul": _elementwise(np.multiply),
@@ -67,16 +79,21 @@ _FOLDS: dict[str, Callable] = {
     "ge": _elementwise(np.greater_equal),
     "eq": _elementwise(np.equal),
     "ne": _elementwise(np.not_equal),
-    "select_n": lambda which, *cases, shape, **_: np.choose(which, [np.broadcast_to(case, shape) for case in cases]),
     "clamp": lambda low, value, high, **_: np.clip(value, low, high),
+    "iota": lambda shape, dimension, **_: np.indices(shape, sparse=True)[dimension],
+}
+
+_MOVES: dict[str, Callable] = {
     "convert_element_type": lambda value, dtype, **_: value.astype(dtype),
+    "select_n": lambda which, *cases, shape, **_: np.choose(which, [np.broadcast_to(case, shape) for case in cases]),
     "broadcast_in_dim": lambda value, shape, broadcast_dimensions, **_: np.broadcast_to(
         np.expand_dims(value, [d for d in range(len(shape)) if d not in broadcast_dimensions]), shape
     ),
-    "reshape": lambda value, shape, **_: value.reshape(shape),
+    "reshape": lambda value, shape, dimensions=None, **_: (
+        np.transpose(value, dimensions).reshape(shape) if dimensions is not None else value.reshape(shape)
+    ),
     "squeeze": lambda value, shape, **_: value.reshape(shape),
     "concatenate": lambda *parts, dimension, **_: np.concatenate(parts, dimension),
-    "iota": lambda shape, dimension, **_: np.indices(shape, sparse=True)[dimension],
 }
 
 

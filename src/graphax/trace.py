@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from operator import index
 from typing import Any
 
 import jax
@@ -57,7 +58,7 @@ def trace(
     simplified: bool,
 ) -> Traced:
     """Trace ``function`` with respect to the arguments under ``argnums``; all others are constants."""
-    numbers = _positions(function, args, argnums)
+    numbers = _checked_positions(function, args, argnums)
     flat: list[Any] = []
     trees: list[Any] = []
     names: list[str] = []
@@ -95,7 +96,7 @@ def trace(
         program,
         tuple(flat),
         tuple(trees),
-        isinstance(argnums, int),
+        not isinstance(argnums, Sequence),
         shapes["out"],
         shapes["aux"],
         shapes["out"].num_leaves,
@@ -103,8 +104,12 @@ def trace(
     )
 
 
-def _positions(function: Callable, args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[int, ...]:
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+def positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    return tuple(map(index, argnums)) if isinstance(argnums, Sequence) else (index(argnums),)
+
+
+def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[int, ...]:
+    numbers = positions(argnums)
     for number in numbers:
         if not -len(args) <= number < len(args):
             raise ValueError(

@@ -193,13 +193,13 @@ class TestCheckJacobian:
         gx.check_jacobian(jnp.sqrt, np.zeros(()))
 
     def test_finds_a_wrong_rule(self, monkeypatch):
-        from graphax import partials, rule
+        from graphax import rule
 
         monkeypatch.setitem(rule._RULES, "neg", lambda call: call.elementwise(scale=1.0))
-        partials.clear_cache()
+        rule.clear_caches()
         with pytest.raises(JacobianMismatch, match=r"output\['a'\] differs from jax.jvp by"):
             gx.check_jacobian(lambda x: {"a": -x}, array(3))
-        partials.clear_cache()
+        rule.clear_caches()
 
 
 def test_effects_happen_once(capsys):
@@ -215,3 +215,16 @@ def test_effects_happen_once(capsys):
 def test_no_tracer_escapes():
     with jax.checking_leaks():
         jax.jit(gx.jacve(lambda x: jax.nn.relu(jnp.sin(x)) * x))(array(3))
+
+
+def test_no_tracer_of_a_custom_rule_escapes():
+    def mapped(y):
+        @jax.custom_jvp
+        def scaled(x):
+            return x * y
+
+        scaled.defjvp(lambda primals, tangents: (primals[0] * y, tangents[0] * y))
+        return gx.jacve(lambda x: jnp.sin(scaled(x)))(1.5)
+
+    with jax.checking_leaks():
+        jax.vmap(mapped)(array(3))

@@ -70,6 +70,7 @@ def test_vertices_that_do_not_matter_may_be_named():
         ("fastest", "unknown order 'fastest'; presets are: auto, fwd, rev, markowitz"),
         (3, "cannot read 3 as an elimination order"),
         (["a"], "cannot read"),
+        ([1.0, 2.5, 3.0, 4.0], "cannot read"),
         (None, "cannot read None"),
     ],
 )
@@ -137,3 +138,20 @@ def test_large_graphs_get_a_quick_order():
         return x
 
     assert len(resolve("auto", gx.build_graph(long_chain, array()))) == 1999
+
+
+def test_a_generator_serves_every_call():
+    jacobian = gx.jacve(function, (n for n in (4, 3, 2, 1)), argnums=(0, 1))
+    assert_same(jacobian(*ARGS), jacobian(*ARGS))
+
+
+def test_numbers_of_any_integer_type_are_saved(tmp_path):
+    order = gx.Order(list(np.arange(1, 5)), cost=np.int64(7))
+    order.save(tmp_path / "order.json")
+    assert gx.Order.load(tmp_path / "order.json") == gx.Order((1, 2, 3, 4), cost=7)
+    assert_same(gx.jacve(function, order, argnums=(0, 1))(*ARGS), jax.jacfwd(function, argnums=(0, 1))(*ARGS))
+
+
+def test_a_directory_is_no_order(tmp_path):
+    with pytest.raises(gx.OrderError, match="cannot be read"):
+        gx.Order.load(tmp_path)

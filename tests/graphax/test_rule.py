@@ -6,7 +6,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 import graphax as gx
-from graphax import partials, rule
+from graphax import rule
 
 from .comparing import array, assert_same
 
@@ -26,7 +26,7 @@ def swap_halves():
     )
     yield primitive.bind
     rule._RULES.pop("swap_halves", None)
-    partials.clear_cache()
+    rule.clear_caches()
 
 
 def test_a_primitive_without_a_rule_is_dense_and_exact(swap_halves):
@@ -71,3 +71,12 @@ def test_a_rule_that_returns_something_else_is_named(swap_halves):
     gx.register_rule("swap_halves", lambda call: np.eye(4))
     with pytest.raises(gx.RuleError, match="must return a JacobianBlock"):
         gx.jacve(lambda x: swap_halves(x) * 2.0)(array(4))
+
+
+def test_a_rule_registered_later_replaces_what_was_remembered(swap_halves):
+    function = lambda x: swap_halves(jnp.sin(x))
+    assert gx.jacve(function, sparse=True)(array(4)).structure.stored == 16
+    half = lambda: (gx.Digit("half", range(2), 2), gx.Digit("rest", range(2), 2))
+    turned = (gx.Digit("half", range(2)[::-1], 2), gx.Digit("rest", range(2), 2))
+    gx.register_rule("swap_halves", lambda call: call.renaming([turned], [half()]))
+    assert gx.jacve(function, sparse=True)(array(4)).structure.stored == 4

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from graphax import _jax
 from graphax._jax import Literal
@@ -66,3 +67,29 @@ def test_equations_with_effects_are_never_merged():
 def test_different_literals_are_different_expressions():
     program = simplify(traced(lambda x: (x * 2.0) + (x * 3.0), array(3)))
     assert len(program.equations) == 3
+
+
+def test_numbers_are_not_rounded_to_integers_by_numpy():
+    """XLA saturates where NumPy wraps around."""
+    function = lambda x: x * jnp.where(jnp.full(4, 1e10, jnp.float32).astype(jnp.int32) > 0, 1.0, 2.0)
+    np.testing.assert_array_equal(fold_constants(traced(function, array(4)))(array(4))[0], array(4))
+
+
+def test_a_reshape_in_another_order_is_folded_in_that_order():
+    function = lambda x: x[jax.lax.reshape(jnp.arange(4).reshape(2, 2), (4,), dimensions=(1, 0))]
+    np.testing.assert_array_equal(fold_constants(traced(function, array(4)))(array(4))[0], function(array(4)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda: jnp.arange(6).reshape(2, 3) * 2 - jnp.arange(3)[None],
+        lambda: jnp.clip(-jnp.arange(5), -3, 2) + (jnp.arange(5) >= 2),
+        lambda: jnp.where(jnp.arange(4) < 2, jnp.maximum(jnp.arange(4), 1), 7),
+        lambda: jnp.concatenate([jnp.arange(2), jnp.zeros(3, int)]).astype(jnp.int8),
+        lambda: jnp.minimum(jnp.broadcast_to(jnp.arange(3)[:, None], (3, 2)), 1) != 1,
+        lambda: (jnp.arange(4) == 2) & (jnp.arange(4) <= 3),
+    ],
+)
+def test_folding_agrees_with_jax(function):
+    np.testing.assert_array_equal(fold_constants(traced(function))()[0], function())

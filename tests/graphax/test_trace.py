@@ -60,6 +60,8 @@ FUNCTIONS = {
     "random numbers": (lambda x: x * jax.random.normal(jax.random.key(0), (3,)), (array(3),), 0),
     "no elements": (lambda x: (x * 2.0, jnp.sum(x), jnp.concatenate([x, jnp.ones(2)])), (np.zeros((0,)),), 0),
     "no elements along one axis": (lambda x: jnp.sin(x) @ jnp.ones((0, 2)), (np.zeros((3, 0)),), 0),
+    "a barrier of unlike shapes": (lambda x: jax.lax.optimization_barrier((x * 2, x[0], x.sum())), (array(2, 3),), 0),
+    "a NumPy integer for argnums": (lambda x, y: x * y, (array(2), array(2)), np.int64(1)),
     "no leaves": (lambda x: {"a": ()}, (array(2),), 0),
 }  # fmt: skip
 
