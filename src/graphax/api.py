@@ -39,7 +39,8 @@ def jacve(
             output variable), an `Order`, the path of a saved one, or a function from the graph to an order.
         argnums: which positional arguments to differentiate by.
         has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
-        sparse: return a `JacobianBlock` in place of every array, without zeros and repetitions.
+        sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions (those of
+            complex outputs are dense).
 
     Returns:
         A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
