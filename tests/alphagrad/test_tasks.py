@@ -25,6 +25,7 @@ TASKS = {
 }
 SCORES = {"RoeFlux_1d": 320, "RobotArm_6DOF": 231, "HumanHeartDipole": 148, "PropaneCombustion": 88}
 PREELIMINATED = {"RoeFlux_1d": 304, "RobotArm_6DOF": 221, "HumanHeartDipole": 148, "PropaneCombustion": 88}
+AUTO = {"RoeFlux_1d": 203, "RobotArm_6DOF": 132, "HumanHeartDipole": 48, "PropaneCombustion": 24}
 
 
 def arguments(name):
@@ -67,6 +68,13 @@ def test_the_papers_orders_work(name):
     argnums = tuple(range(inputs))
     got = gx.jacve(function, order, argnums=argnums)(*arguments(name))
     assert_same(got, jax.jacfwd(function, argnums=argnums)(*arguments(name)), tolerance=1e-12)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_auto_needs_no_more_than_the_readme_says(name):
+    function, inputs, *_ = TASKS[name]
+    graph = gx.build_graph(function, *arguments(name), argnums=tuple(range(inputs)), simplify=True)
+    assert graph.cost("auto").multiplications <= AUTO[name]
 
 
 @pytest.mark.parametrize("name", TASKS)
