@@ -83,7 +83,7 @@ class JacobianBlock:
                 raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
         # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
         here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
-        values = lax.reshape(values, [n for n in values.shape if n != 1])
+        values = _reshaped(values, [n for n in values.shape if n != 1])
         result, old = algebra.canonical(out_axes, inp_axes, sizes, here, None)
         order = [here.index(old[label]) for label in result.values]
         return JacobianBlock(result, _transposed(values, order))
@@ -122,7 +122,7 @@ class JacobianBlock:
                 position = position * size + (at.start if label is None else at.start + at.step * grid[label])
             indices[:, column] = np.broadcast_to(position, sizes).ravel()
         data = lax.broadcast_in_dim(self._coefficient(), sizes, self.structure.values)
-        data = lax.convert_element_type(lax.reshape(data, (prod(sizes),)), self._dtype())
+        data = lax.convert_element_type(_reshaped(data, (prod(sizes),)), self._dtype())
         return sparse.BCOO((data, jnp.asarray(indices)), shape=self.shape)
 
     def apply(self, tangent: jax.Array) -> jax.Array:
@@ -139,7 +139,7 @@ class JacobianBlock:
                 [i for i, n in enumerate(tangent.shape) if n != 1],
                 None,
             )[0],
-            lax.reshape(tangent, [n for n in tangent.shape if n != 1]),
+            _reshaped(tangent, [n for n in tangent.shape if n != 1]),
         )
         product = compose(self, column)
         if product is None or self.structure.scale == 0.0:
@@ -250,13 +250,13 @@ def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
     own = tuple(label for label in labels_of(structure.inp) if label not in labels_of(structure.out))
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.inp
     tangents = _place(np.ones((), np.float32), (), axes)
-    return lax.reshape(tangents, (prod(structure.sizes[n] for n in own), *structure.inp_shape)), own
+    return _reshaped(tangents, (prod(structure.sizes[n] for n in own), *structure.inp_shape)), own
 
 
 def read_values(structure: Structure, tangents: jax.Array, own: tuple[int, ...]) -> jax.Array:
     """The values of a block from the output tangents that `seeds` gave rise to."""
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.out
-    values, labels = _view(lax.reshape(tangents, [axis_size(axis) for axis in axes]), axes)
+    values, labels = _view(_reshaped(tangents, [axis_size(axis) for axis in axes]), axes)
     return _arranged(values, labels, structure.values)
 
 
@@ -264,12 +264,12 @@ def _view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
     """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
     digits = [digit for axis in axes for digit in axis]
     if len(digits) != len(values.shape):
-        values = lax.reshape(values, [d.size for d in digits])
+        values = _reshaped(values, [d.size for d in digits])
     if any(d.at != range(d.size) for d in digits):
         low, high = [min(d.at) for d in digits], [max(d.at) + 1 for d in digits]
         values = lax.slice(values, low, high, [abs(d.at.step) if len(d.at) > 1 else 1 for d in digits])
         values = lax.rev(values, [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0])
-        values = lax.reshape(values, [len(d.at) for d in digits if d.label is not None])
+        values = _reshaped(values, [len(d.at) for d in digits if d.label is not None])
     labels = [d.label for d in digits if d.label is not None]
     while len(set(labels)) < len(labels):
         first = next(n for n, label in enumerate(labels) if label in labels[n + 1 :])
@@ -277,7 +277,7 @@ def _view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
         rest = [n for n in range(len(labels)) if n not in (first, second)]
         size = values.shape[first]
         values = lax.transpose(values, [*rest, first, second])
-        values = lax.reshape(values, (*values.shape[:-2], size * size))
+        values = _reshaped(values, (*values.shape[:-2], size * size))
         values = values[..., :: size + 1]
         labels = [labels[n] for n in rest] + [labels[first]]
     return values, labels
@@ -308,7 +308,7 @@ def _place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Arra
         margins = [(min(d.at), d.size - 1 - max(d.at), abs(d.at.step) - 1 if len(d.at) > 1 else 0) for d in digits]
         values = lax.pad(values, _like(values, 0), margins)
     target = [axis_size(axis) for axis in axes]
-    return values if list(values.shape) == target else lax.reshape(values, target)
+    return _reshaped(values, target)
 
 
 def _contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Sequence[int]) -> jax.Array:
@@ -385,6 +385,10 @@ def _spread(values: Any, labels: list[int], out: Sequence[int], shape: Sequence[
 
 def _arranged(values: Any, labels: Sequence[int], out: Sequence[int]) -> Any:
     return _transposed(values, [list(labels).index(label) for label in out])
+
+
+def _reshaped(values: Any, shape: Sequence[int]) -> Any:
+    return values if np.shape(values) == tuple(shape) else lax.reshape(values, shape)
 
 
 def _transposed(values: Any, order: Sequence[int]) -> Any:
