@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from . import _jax
 from .block import JacobianBlock, accumulate, multiply
 from .graph import ComputationGraph, Derivation, Edge
@@ -24,7 +27,8 @@ def evaluate_locally(derivation: Derivation) -> tuple[list[Any], Values]:
             results = computed[: len(eqn.outvars)]
             for key, value in zip(local.partials.valued, computed[len(eqn.outvars) :], strict=True):
                 if local.edges.get(key) in derivation.graph.edges:
-                    blocks[local.edges[key]] = value
+                    # A coefficient may be an argument itself, and so a Python number.
+                    blocks[local.edges[key]] = value if isinstance(value, jax.Array) else jnp.asarray(value)
         values.update(zip(eqn.outvars, results, strict=True))
     return _jax.read_all(values, program.outputs), blocks
 
