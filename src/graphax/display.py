@@ -7,7 +7,7 @@ from typing import Any
 
 from .api import prepare
 from .graph import ComputationGraph, Vertex
-from .order import Order, resolve
+from .order import Order
 from .plan import Cost, Plan, make_plan
 from .structure import Structure
 
@@ -47,7 +47,8 @@ class Explanation:
     Attributes:
         graph, plan: of the function and the order explained.
         order: the order and where it comes from.
-        costs: folded and raw cost of the order (key ``"this order"``) and of forward, reverse and Markowitz.
+        costs: folded and raw cost of the order (under a key that begins with ``"this order"``) and of forward,
+            reverse and Markowitz.
     """
 
     graph: ComputationGraph
@@ -156,9 +157,9 @@ def explain(
     """
     derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
     graph, plan = derivation.graph, make_plan(derivation.graph, found)
-    named = {"this order": plan} | {name: make_plan(graph, resolve(name, graph)) for name in BASELINES}
     label = f"this order ({order})" if isinstance(order, str) else "this order"
-    costs = {label if name == "this order" else name: (p.cost(), p.cost("raw")) for name, p in named.items()}
+    plans = {label: plan} | {name: graph.plan(name) for name in BASELINES}
+    costs = {name: (each.cost(), each.cost("raw")) for name, each in plans.items()}
     return Explanation(graph, plan, found, costs)
 
 

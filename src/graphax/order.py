@@ -66,9 +66,6 @@ class Order:
         return iter(self.vertices)
 
 
-Finder = Callable[[ComputationGraph], Order | Iterable[int]]
-
-
 def resolve(order: Any, graph: ComputationGraph) -> Order:
     """Turn whatever names an order into an `Order` that fits ``graph``.
 

@@ -76,16 +76,6 @@ class Structure:
         return 0 if self.scale is not None else prod(self.value_shape)
 
     @property
-    def is_unit(self) -> bool:
-        """A coefficient of plus or minus one, which costs no multiplication."""
-        return self.scale in (1.0, -1.0)
-
-    @property
-    def is_dense(self) -> bool:
-        """True if the block stores as many numbers as the Jacobian has entries."""
-        return self.scale is None and self.stored == prod(self.out_shape) * prod(self.inp_shape)
-
-    @property
     def transposed(self) -> "Structure":
         return canonical(self.inp, self.out, self.sizes, self.values, self.scale, self.renaming)[0]
 

@@ -186,7 +186,7 @@ def test_text():
 
 
 def test_dense_and_zero():
-    assert dense((2, 1), (3,)).is_dense
+    assert dense((2, 1), (3,)).stored == 6
     assert zero((2,), (3,)).stored == 0
     assert axis_size(dense((2,), (3,)).out[0]) == 2
 
