@@ -139,15 +139,18 @@ class Plan:
     def peak(self) -> int:
         """The most numbers held by edges at any one time, before the operands of an elimination are dropped."""
         edges = {edge: structure.stored for edge, structure in self._initial.items()}
+        incident: dict[int, set[Edge]] = {}
+        for edge in (*edges, *((step.target, step.source) for step in self.steps)):
+            for vertex in edge:
+                incident.setdefault(vertex, set()).add(edge)
         live = most = sum(edges.values())
-        for _, steps in self.by_vertex():
+        for vertex, steps in self.by_vertex():
             for step in steps:
                 edge = step.target, step.source
                 live += step.structure.stored - edges.get(edge, 0)
                 edges[edge] = step.structure.stored
-                most = max(most, live)
-            for edge in touched_edges(steps):
-                live -= edges.pop(edge)
+            most = max(most, live)
+            live -= sum(edges.pop(edge, 0) for edge in incident.get(vertex, ()))
         return most
 
     def by_vertex(self) -> Iterator[tuple[int, list[Contraction]]]:

@@ -1,0 +1,275 @@
+"""Simulated annealing over orders: vertices move within the order, and only the window they cross is evaluated again.
+
+A run sweeps a cursor along the order. With everything before the cursor eliminated, it tries moves of the vertices behind
+it: one is pulled to the cursor, or the vertex at the cursor is pushed back. The window between the two places is
+eliminated in its new order; if the graph behind it is the same as before, the rest of the order costs what it did.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import DEPTH, DONE, eliminate, evaluate, kernel, random_below, random_unit, rewind
+from .finder import Step, cheapest
+from .problem import Problem
+
+# Places in `Walk.at`.
+SWEEP, CURSOR, ATTEMPT, EVALUATIONS, READY = range(5)
+# Places in `Walk.total`.
+CURRENT, BEST = range(2)
+
+
+class Walk(NamedTuple):
+    """An order on its way through the space of orders."""
+
+    order: np.ndarray
+    position: np.ndarray
+    price: np.ndarray
+    digest: np.ndarray
+    new_price: np.ndarray
+    new_digest: np.ndarray
+    best: np.ndarray
+    total: np.ndarray
+    at: np.ndarray
+    rng: np.ndarray
+
+
+def new_walk(order: np.ndarray, seed: int) -> Walk:
+    size = len(order)
+    return Walk(
+        order=order.astype(np.int32),
+        position=np.zeros(size, np.int64),
+        price=np.zeros(size),
+        digest=np.zeros(size, np.uint64),
+        new_price=np.zeros(size),
+        new_digest=np.zeros(size, np.uint64),
+        best=order.astype(np.int32),
+        total=np.array([np.inf, np.inf]),
+        at=np.zeros(5, np.int64),
+        rng=np.random.default_rng(seed).integers(1 << 63, size=1, dtype=np.uint64),
+    )
+
+
+@kernel
+def _random_neighbour(net, rng, vertex, limit):
+    """A random intermediate neighbour of ``vertex``, or -1."""
+    chosen, seen = -1, 0
+    edge = net.next_in[vertex]
+    while edge != vertex:
+        if net.source[edge] < limit:
+            seen += 1
+            if random_below(rng, seen) == 0:
+                chosen = net.source[edge]
+        edge = net.next_in[edge]
+    edge = net.next_out[vertex]
+    while edge != vertex:
+        if net.target[edge] < limit:
+            seen += 1
+            if random_below(rng, seen) == 0:
+                chosen = net.target[edge]
+        edge = net.next_out[edge]
+    return chosen
+
+
+@kernel
+def _far_end(net, walk, cursor, reach):
+    """The other end of the window to change: at a neighbour of the vertex at the cursor, or at a random distance of
+    any order of magnitude."""
+    size = len(walk.order)
+    room = min(reach, size - 1 - cursor)
+    if random_below(walk.rng, 2) == 0:
+        neighbour = _random_neighbour(net, walk.rng, walk.order[cursor], size)
+        if neighbour >= 0 and walk.position[neighbour] - cursor <= room:
+            return walk.position[neighbour]
+    return cursor + min(room, np.int64(np.exp(random_unit(walk.rng) * np.log(room + 1.0))))
+
+
+@kernel
+def _shift(order, start, end):
+    """Move the element at ``start`` to ``end``, whichever comes first."""
+    moved = order[start]
+    step = 1 if end > start else -1
+    for place in range(start, end, step):
+        order[place] = order[place + step]
+    order[end] = moved
+
+
+@kernel
+def _retrace(net, table, prices, walk, cursor, end, allowance):
+    """Eliminate the changed window and go on until the graph is what it was.
+
+    Returns (status, change of the total, position after the last one evaluated); gives up with an infinite change as
+    soon as it is sure to exceed the allowance.
+    """
+    old = 0.0
+    for place in range(cursor, end + 1):
+        old += walk.price[place]
+    new = 0.0
+    place = cursor
+    while place < len(walk.order):
+        if place > end:
+            if net.digest[0] == walk.digest[place - 1]:
+                break
+            old += walk.price[place]
+        charged = eliminate(net, table, prices, walk.order[place])
+        if charged < 0:
+            return int(-charged), 0.0, place
+        new += charged
+        walk.new_price[place], walk.new_digest[place] = charged, net.digest[0]
+        place += 1
+        if new - old > allowance and place <= end + 1:
+            return DONE, np.inf, place
+    return DONE, new - old, place
+
+
+@kernel
+def _note_best(walk):
+    if walk.total[CURRENT] < walk.total[BEST] - 1e-6:
+        walk.total[BEST] = walk.total[CURRENT]
+        for place in range(len(walk.order)):
+            walk.best[place] = walk.order[place]
+
+
+@kernel
+def settle(net, table, prices, walk, cursor, end, allowance):
+    """Keep a window of the order that was changed if the total grows by no more than ``allowance``.
+
+    Returns (status, whether it is kept); if not, the caller puts the window back.
+    """
+    status, change, stop = _retrace(net, table, prices, walk, cursor, end, allowance)
+    rewind(net, cursor)
+    if status != DONE or change > allowance:
+        return status, False
+    for place in range(cursor, stop):
+        walk.price[place], walk.digest[place] = walk.new_price[place], walk.new_digest[place]
+        walk.position[walk.order[place]] = place
+    walk.total[CURRENT] += change
+    _note_best(walk)
+    return DONE, True
+
+
+@kernel
+def _try_move(net, table, prices, walk, cursor, temperature, reach):
+    """Propose one move and take it or not. Returns a status."""
+    end = _far_end(net, walk, cursor, reach)
+    pull = random_below(walk.rng, 2) == 0
+    allowance = -temperature * np.log(random_unit(walk.rng)) + 1e-9
+    start, goal = (end, cursor) if pull else (cursor, end)
+    _shift(walk.order, start, goal)
+    status, kept = settle(net, table, prices, walk, cursor, end, allowance)
+    if not kept:
+        _shift(walk.order, goal, start)
+    return status
+
+
+@kernel
+def prepare(net, table, prices, walk):
+    status = evaluate(net, table, prices, walk.order, walk.price, walk.digest)
+    if status != DONE:
+        return status
+    rewind(net, 0)
+    walk.total[CURRENT] = 0.0
+    for place in range(len(walk.order)):
+        walk.position[walk.order[place]] = place
+        walk.total[CURRENT] += walk.price[place]
+    _note_best(walk)
+    walk.at[READY] = 1
+    return DONE
+
+
+@kernel
+def sweep(net, table, prices, walk, sweeps, attempts, hot, cold, reach):
+    """Anneal for a number of sweeps, cooling geometrically; both temperatures zero descends."""
+    if walk.at[READY] == 0:
+        status = prepare(net, table, prices, walk)
+        if status != DONE:
+            return status
+    while net.now[DEPTH] < walk.at[CURSOR]:
+        eliminate(net, table, prices, walk.order[net.now[DEPTH]])
+    while walk.at[SWEEP] < sweeps:
+        temperature = hot * (cold / hot) ** (walk.at[SWEEP] / sweeps) if hot > 0 else 0.0
+        while walk.at[CURSOR] < len(walk.order) - 1:
+            while walk.at[ATTEMPT] < attempts:
+                before = walk.rng[0]
+                status = _try_move(net, table, prices, walk, walk.at[CURSOR], temperature, reach)
+                if status != DONE:
+                    # The same move is tried again once its structures are known, so that the walk is the same.
+                    walk.rng[0] = before
+                    return status
+                walk.at[ATTEMPT] += 1
+                walk.at[EVALUATIONS] += 1
+            walk.at[ATTEMPT] = 0
+            eliminate(net, table, prices, walk.order[walk.at[CURSOR]])
+            walk.at[CURSOR] += 1
+        rewind(net, 0)
+        walk.at[CURSOR] = 0
+        walk.at[SWEEP] += 1
+    walk.at[SWEEP] = 0
+    return DONE
+
+
+# Moves tried at each place of the cursor, and about how many between two looks at the clock.
+ATTEMPTS = 4
+PAUSE = 4000
+# The longest window, and the size from which a walk only descends: larger orders never cool down in time.
+REACH = 256
+DESCEND_ONLY = 5000
+# Temperatures relative to the mean price of an elimination.
+HOT, COLD = 1.3, 0.05
+
+
+def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -> Iterator[Step]:
+    """Anneal along ``walk``, pausing often."""
+    chunk = max(1, PAUSE // (ATTEMPTS * max(1, problem.size)))
+    for start in range(0, sweeps, chunk):
+        length = min(chunk, sweeps - start)
+        from_hot, to_cold = (hot * (cold / hot) ** (x / sweeps) if hot else 0.0 for x in (start, start + length))
+        best, evaluations = walk.total[BEST], walk.at[EVALUATIONS]
+        problem.call(sweep, walk, length, ATTEMPTS, from_hot, to_cold, REACH)
+        improved = walk.total[BEST] < best
+        yield Step(walk.best.copy() if improved else None, int(walk.at[EVALUATIONS] - evaluations))
+
+
+def mean_price(problem: Problem, nodes: np.ndarray) -> float:
+    walk = new_walk(nodes, 0)
+    problem.call(sweep, walk, 0, 0, 0.0, 0.0, 0)
+    return float(walk.total[CURRENT]) / max(1, problem.size)
+
+
+def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """Annealing runs without end, each longer than the last: from the best order so far at a lower temperature, and
+    from the best start at the full one."""
+    best = first = cheapest(problem, starts)
+    if problem.size < 2:
+        return
+    for run in count():
+        again = run % 2 == 1
+        walk = new_walk(best if again else first, seed * 1_000_003 + run)
+        scale = mean_price(problem, walk.order)
+        hot = 0.0 if problem.size > DESCEND_ONLY else HOT * scale * (0.5 if again else 1.0)
+        for step in walked(problem, walk, 32 << (run // 2), hot, COLD * scale):
+            yield step
+        best = cheapest(problem, [best, walk.best])
+
+
+def temper(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """Parallel tempering: walks at fixed temperatures that exchange their orders."""
+    if problem.size < 2:
+        return
+    start = cheapest(problem, starts)
+    scale = mean_price(problem, start)
+    temperatures = scale * COLD * (HOT / COLD) ** np.linspace(0, 1, 6)
+    walks = [new_walk(start, seed * 1_000_003 + number) for number in range(len(temperatures))]
+    rng = np.random.default_rng(seed)
+    sweeps = max(1, PAUSE // (ATTEMPTS * problem.size))
+    for odd in count():
+        for walk, temperature in zip(walks, temperatures, strict=True):
+            yield from walked(problem, walk, sweeps, temperature, temperature)
+        for low in range(odd % 2, len(walks) - 1, 2):
+            gain = (1 / temperatures[low] - 1 / temperatures[low + 1]) * float(
+                walks[low].total[CURRENT] - walks[low + 1].total[CURRENT]
+            )
+            if gain >= 0 or rng.random() < np.exp(gain):
+                walks[low], walks[low + 1] = walks[low + 1], walks[low]

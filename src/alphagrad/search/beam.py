@@ -1,0 +1,68 @@
+"""Beam search: the most promising sets of eliminated vertices, level by level."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+
+from ..kernels import DONE, eliminate, kernel, price_of, rewind
+from .finder import Step
+from .problem import Problem
+
+
+
+@kernel
+def expand(net, table, prices, prefixes, depth, done, charged, at):
+    """The price of eliminating each remaining vertex after each prefix."""
+    while at[0] < len(prefixes):
+        beam = at[0]
+        rewind(net, 0)
+        for place in range(depth):
+            price = eliminate(net, table, prices, prefixes[beam, place])
+            if price < 0:
+                return int(-price)
+        for vertex in range(charged.shape[1]):
+            charged[beam, vertex] = np.inf
+            if not done[beam, vertex]:
+                price = price_of(net, table, prices, vertex)
+                if price < 0:
+                    return int(-price)
+                charged[beam, vertex] = price
+        at[0] += 1
+    return DONE
+
+
+def beam_orders(problem: Problem, seed: int, width: int) -> Iterator[Step]:
+    """One beam search; the last step has its best order."""
+    size = problem.size
+    rng = np.random.default_rng(seed)
+    # Of two ways to eliminate the same set only the cheaper one is kept; sets are told apart by a sum of random words.
+    words = rng.integers(1 << 63, size=size, dtype=np.uint64)
+    bounds = problem.vertex_bounds()
+    prefixes, done = np.zeros((1, size), np.int32), np.zeros((1, size), bool)
+    score, key = np.zeros(1), np.zeros(1, np.uint64)
+    for depth in range(size):
+        charged = np.empty((len(prefixes), size))
+        problem.call(expand, prefixes, depth, done, charged, np.zeros(1, np.int64))
+        # What a vertex costs beyond its bound is lost for good.
+        scores = (score[:, None] + charged - bounds).ravel()
+        jitter = rng.random(len(scores)) * 1e-6
+        ranked = np.argsort(scores + jitter, kind="stable")[: min(16 * width, np.isfinite(scores).sum())]
+        keys = key[ranked // size] + words[ranked % size]
+        _, first = np.unique(keys, return_index=True)
+        chosen = np.sort(first)[:width]
+        parent, vertex = np.divmod(ranked[chosen], size)
+        score, key = scores[ranked[chosen]], keys[chosen]
+        prefixes, done = prefixes[parent], done[parent]
+        prefixes[:, depth] = vertex
+        done[np.arange(len(done)), vertex] = True
+        yield Step(prefixes[0].copy() if depth == size - 1 else None, charged.shape[0] * (size - depth))
+
+
+def beam(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """Beam searches without end, each twice as wide as the last."""
+    if problem.size < 2:
+        return
+    for number in count():
+        width = min(1 << number, max(1, (1 << 22) // problem.size))
+        yield from beam_orders(problem, seed + number, width)

@@ -1,0 +1,195 @@
+"""Exact search: depth-first branch and bound over states of the graph, which proves its answer optimal if it finishes.
+
+A state that was reached before at no higher cost is not entered again; states are told apart by a 64-bit digest of all
+their edges and structures. What remains to be eliminated costs at least the sum of the vertices' own bounds.
+
+On scalar graphs with raw counting two kinds of vertex are eliminated at once, without trying others. In both, the price
+now is the least it can ever be, and no other vertex ever gets more neighbours by it:
+
+- one predecessor and one successor: wherever others would have met the vertex, they meet its one neighbour instead;
+- an input as its only predecessor (or an output as its only successor) and a price equal to its bound: nothing upstream
+  exists that could meet its successors, and what is downstream meets the input instead of the vertex.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import DEPTH, DONE, eliminate, kernel, price_of, undo
+from .finder import Step, cheapest
+from .problem import Problem
+
+# States looked at between two pauses, and how many are remembered.
+PAUSE = 5_000
+REMEMBERED = 1 << 20
+# Places in `Tree.at`.
+NODES, LEVEL, OPEN, REDUCE = range(4)
+
+
+class Tree(NamedTuple):
+    """The branch that is being searched: candidates and prices by depth, and the states seen."""
+
+    candidates: np.ndarray
+    charged: np.ndarray
+    counts: np.ndarray
+    next: np.ndarray
+    path: np.ndarray
+    done: np.ndarray
+    spent: np.ndarray
+    rest: np.ndarray
+    bounds: np.ndarray
+    best: np.ndarray
+    upper: np.ndarray
+    seen_keys: np.ndarray
+    seen_cost: np.ndarray
+    at: np.ndarray
+
+
+def new_tree(problem: Problem, incumbent: np.ndarray, upper: float) -> Tree:
+    size = problem.size
+    bounds = problem.vertex_bounds()
+    return Tree(
+        candidates=np.zeros((size + 1, size), np.int32),
+        charged=np.zeros((size + 1, size)),
+        counts=np.full(size + 1, -1, np.int64),
+        next=np.zeros(size + 1, np.int64),
+        path=np.zeros(size + 1, np.int32),
+        done=np.zeros(size, np.bool_),
+        spent=np.zeros(size + 1),
+        rest=np.full(size + 1, bounds.sum()),
+        bounds=bounds,
+        best=incumbent.astype(np.int32),
+        upper=np.array([upper]),
+        seen_keys=np.zeros(REMEMBERED, np.uint64),
+        seen_cost=np.zeros(REMEMBERED),
+        at=np.array([0, 0, 1, problem.scalar and problem.objective.counting == "raw"], np.int64),
+    )
+
+
+@kernel
+def _seen(tree, key, spent):
+    """Whether a state was entered before at no higher cost; remembers it."""
+    mask = np.uint64(len(tree.seen_keys) - 1)
+    row = key & mask
+    for _ in range(8):
+        if tree.seen_keys[row] == key:
+            if tree.seen_cost[row] <= spent + 1e-9:
+                return True
+            tree.seen_cost[row] = spent
+            return False
+        if tree.seen_keys[row] == 0:
+            break
+        row = (row + np.uint64(1)) & mask
+    tree.seen_keys[row], tree.seen_cost[row] = key, spent
+    return False
+
+
+@kernel
+def _forced(net, tree, vertex, price):
+    """Whether eliminating ``vertex`` now is as good as anything (see the top of this file)."""
+    size = len(tree.bounds)
+    first_in, first_out = net.next_in[vertex], net.next_out[vertex]
+    one_in, one_out = net.next_in[first_in] == vertex, net.next_out[first_out] == vertex
+    if one_in and one_out:
+        return True
+    from_input, to_output = one_in and net.source[first_in] >= size, one_out and net.target[first_out] >= size
+    return (from_input or to_output) and price <= tree.bounds[vertex] + 1e-9
+
+
+@kernel
+def _list_candidates(net, table, prices, tree, level):
+    """The vertices worth eliminating next, the most promising first. Returns a status."""
+    count = 0
+    for vertex in range(len(tree.bounds)):
+        if tree.done[vertex]:
+            continue
+        price = price_of(net, table, prices, vertex)
+        if price < 0:
+            return int(-price)
+        loss = price - tree.bounds[vertex]
+        if tree.at[REDUCE] and _forced(net, tree, vertex, price):
+            tree.candidates[level, 0], tree.charged[level, 0] = vertex, price
+            count = 1
+            break
+        if tree.spent[level] + tree.rest[level] + loss >= tree.upper[0] - 1e-6:
+            continue
+        place = count
+        while place > 0 and tree.charged[level, place - 1] - tree.bounds[tree.candidates[level, place - 1]] > loss:
+            tree.charged[level, place] = tree.charged[level, place - 1]
+            tree.candidates[level, place] = tree.candidates[level, place - 1]
+            place -= 1
+        tree.charged[level, place], tree.candidates[level, place] = price, vertex
+        count += 1
+    tree.counts[level], tree.next[level] = count, 0
+    return DONE
+
+
+@kernel
+def _enter(net, table, prices, tree, level):
+    """Try the next candidate of this level; go down if its state is new and may lead to something better."""
+    place = tree.next[level]
+    tree.next[level] += 1
+    vertex, price = tree.candidates[level, place], tree.charged[level, place]
+    spent, rest = tree.spent[level] + price, tree.rest[level] - tree.bounds[vertex]
+    if spent + rest >= tree.upper[0] - 1e-6:
+        return
+    eliminate(net, table, prices, vertex)
+    if _seen(tree, net.digest[0], spent):
+        undo(net)
+        return
+    tree.path[level], tree.done[vertex] = vertex, True
+    tree.spent[level + 1], tree.rest[level + 1], tree.counts[level + 1] = spent, rest, -1
+    tree.at[LEVEL] = level + 1
+
+
+@kernel
+def _leave(net, tree, level):
+    """Go back up; from the top, the search is over."""
+    if level == 0:
+        tree.at[OPEN] = 0
+        return
+    undo(net)
+    tree.done[tree.path[level - 1]] = False
+    tree.at[LEVEL] = level - 1
+
+
+@kernel
+def branch(net, table, prices, tree, nodes):
+    """Search on for a number of states."""
+    while net.now[DEPTH] < tree.at[LEVEL]:
+        eliminate(net, table, prices, tree.path[net.now[DEPTH]])
+    while tree.at[OPEN]:
+        level = tree.at[LEVEL]
+        if tree.counts[level] < 0:
+            if tree.at[NODES] >= nodes:
+                return DONE
+            status = _list_candidates(net, table, prices, tree, level)
+            if status != DONE:
+                return status
+            tree.at[NODES] += 1
+            if level == len(tree.bounds) and tree.spent[level] < tree.upper[0] - 1e-6:
+                tree.upper[0] = tree.spent[level]
+                for place in range(level):
+                    tree.best[place] = tree.path[place]
+        if tree.next[level] < tree.counts[level]:
+            _enter(net, table, prices, tree, level)
+        else:
+            _leave(net, tree, level)
+    return DONE
+
+
+def exact(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """Branch and bound; if it ends, its best order is optimal and so is the bound it reports."""
+    if problem.objective.minimize == "peak":
+        return
+    incumbent = cheapest(problem, starts)
+    tree = new_tree(problem, incumbent, problem.charged(incumbent))
+    upper = tree.upper[0]
+    while tree.at[OPEN]:
+        tree.at[NODES] = 0
+        problem.call(branch, tree, PAUSE)
+        improved = tree.upper[0] < upper
+        upper = tree.upper[0]
+        proven = 0.0 if tree.at[OPEN] else problem.value(tree.best)
+        yield Step(tree.best.copy() if improved else None, int(tree.at[NODES]), proven)

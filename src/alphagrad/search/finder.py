@@ -1,0 +1,38 @@
+"""What an order finder is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .problem import Problem
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a finder reports each time it pauses.
+
+    Attributes:
+        nodes: an order that may be the best so far, or None.
+        evaluations: how many orders were looked at since the last step.
+        bound: a value that no order can go below, as far as the finder knows.
+    """
+
+    nodes: np.ndarray | None = None
+    evaluations: int = 0
+    bound: float = 0.0
+
+
+class Finder(Protocol):
+    """Looks for good orders, pausing every few milliseconds; stops by itself only if there is nothing left to try.
+
+    What it does depends on its arguments alone, never on the clock, so the same seed gives the same steps.
+    """
+
+    def __call__(self, problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]: ...
+
+
+def cheapest(problem: Problem, orders: list[np.ndarray]) -> np.ndarray:
+    """The first of the best orders; reverse if there are none."""
+    return min(orders, key=problem.key) if orders else np.arange(problem.size, dtype=np.int32)[::-1].copy()

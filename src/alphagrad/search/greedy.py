@@ -1,0 +1,127 @@
+"""Greedy orders: graphax's presets, and a compiled greedy whose weights are sampled.
+
+The compiled one scores a vertex by what eliminating it is charged now, by the edges this creates, by whether its value
+is used more than once, and by where it stands in the program. Markowitz's rule, reverse and forward order, and "single-use
+values first" are corners of that space.
+"""
+
+import heapq
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+from numba import njit
+
+from graphax.order import PRESETS, preset
+
+from ..kernels import DONE, EDGES, eliminate, mixed, undo
+from .finder import Step
+from .problem import Problem, TooLarge
+
+# Up to this size all presets are tried; they are Python.
+PRESETS_LIMIT = 1500
+# price, new edges, used more than once, late in the program, noise
+CORNERS = ((1, 0, 0, 0, 0), (1, 0.5, 0, 0, 0), (0.001, 0, 10, -1, 0), (1, 0, 1, -1, 0))
+
+
+@njit(cache=True)
+def _score(net, table, prices, weights, seed, vertex):
+    """The score of a vertex, or minus infinity and a status if it is not known."""
+    edges = net.now[EDGES]
+    price = eliminate(net, table, prices, vertex)
+    if price < 0:
+        return -np.inf, int(-price)
+    created = net.now[EDGES] - edges
+    undo(net)
+    successors = net.next_out[net.next_out[vertex]] != vertex
+    late = vertex / len(net.eliminated)
+    noise = (mixed(np.uint64(seed) + np.uint64(vertex) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
+    score = weights[0] * price + weights[1] * created + weights[2] * successors + weights[3] * late + weights[4] * noise
+    return score, DONE
+
+
+@njit(cache=True)
+def build(net, table, prices, weights, seed, order):
+    """Eliminate the vertex with the lowest score again and again; only neighbours are scored anew."""
+    size = len(order)
+    current = np.zeros(size)
+    heap = [(0.0, np.int64(0)) for _ in range(0)]
+    for vertex in range(size):
+        current[vertex], status = _score(net, table, prices, weights, seed, vertex)
+        if status != DONE:
+            return status
+        heap.append((current[vertex], np.int64(vertex)))
+    heapq.heapify(heap)
+    done = np.zeros(size, np.bool_)
+    place = 0
+    touched = np.zeros(len(net.mark), np.int32)
+    while place < size:
+        score, vertex = heapq.heappop(heap)
+        if done[vertex] or current[vertex] != score:
+            continue
+        charged = eliminate(net, table, prices, vertex)
+        if charged < 0:
+            return int(-charged)
+        order[place] = vertex
+        done[vertex] = True
+        place += 1
+        near = 0
+        edge = net.next_in[vertex]
+        while edge != vertex:
+            touched[near] = net.source[edge]
+            near += 1
+            edge = net.next_in[edge]
+        edge = net.next_out[vertex]
+        while edge != vertex:
+            touched[near] = net.target[edge]
+            near += 1
+            edge = net.next_out[edge]
+        for number in range(near):
+            neighbour = touched[number]
+            if neighbour < size:
+                score, status = _score(net, table, prices, weights, seed, neighbour)
+                if status != DONE:
+                    return status
+                if score != current[neighbour]:
+                    current[neighbour] = score
+                    heapq.heappush(heap, (score, np.int64(neighbour)))
+    return DONE
+
+
+def greedy_order(problem: Problem, weights: np.ndarray, seed: int = 0) -> np.ndarray:
+    order = np.zeros(problem.size, np.int32)
+    problem.call(build, weights, seed, order)
+    return order
+
+
+def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """Every preset of graphax, as far as the graph is small enough for them."""
+    if problem.size <= PRESETS_LIMIT:
+        for name in PRESETS:
+            # `auto` is the best of the others by another measure.
+            if name != "auto":
+                yield Step(problem.nodes(preset(name, problem.graph).vertices), 1)
+
+
+def corners(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """The compiled greedy with well-known weights."""
+    for weights in CORNERS:
+        try:
+            yield Step(greedy_order(problem, np.array(weights, float)), 1)
+        except TooLarge:
+            yield Step(None, 1)
+
+
+def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """The compiled greedy with well-known and then with random weights, without end."""
+    yield from corners(problem, seed, starts)
+    rng = np.random.default_rng(seed)
+    for number in count():
+        weights = np.exp(rng.normal(0.0, 2.0, 5)) * rng.integers(0, 2, 5)
+        weights[3] *= rng.choice((-1, 1))
+        weights[4] *= 0.3
+        weights[0] = max(weights[0], 1e-3)
+        try:
+            yield Step(greedy_order(problem, weights, seed * 1_000_003 + number), 1)
+        except TooLarge:
+            yield Step(None, 1)

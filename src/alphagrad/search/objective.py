@@ -1,0 +1,71 @@
+"""What an order search minimises."""
+
+from dataclasses import dataclass
+
+from graphax import Cost
+from graphax.plan import COUNTINGS
+
+from ..errors import SearchError
+from ..kernels import Prices
+
+OBJECTIVES = ("multiplications", "operations", "peak")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A quantity of a `graphax.Cost` to be made small.
+
+    Attributes:
+        minimize: ``"multiplications"``, ``"operations"`` (multiplications and additions), ``"peak"`` (live numbers), or
+            ``"weighted"`` for ``weights``.
+        counting: ``"folded"`` (what is executed) or ``"raw"`` (every product of two edges, as in the literature).
+        weights: what a multiplication and an addition cost.
+    """
+
+    minimize: str = "multiplications"
+    counting: str = "folded"
+    weights: tuple[float, float] = (1.0, 0.0)
+
+    @staticmethod
+    def of(minimize: "str | tuple[float, float] | Objective", counting: str = "folded") -> "Objective":
+        """Read ``minimize=`` as users write it: a name, or a pair of weights for multiplications and additions."""
+        if isinstance(minimize, Objective):
+            return minimize
+        if counting not in COUNTINGS:
+            raise SearchError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
+        if minimize == "peak":
+            return Objective("peak", counting, (0.0, 0.0))
+        if minimize in OBJECTIVES:
+            return Objective(str(minimize), counting, (1.0, 1.0 if minimize == "operations" else 0.0))
+        return Objective("weighted", counting, _weights(minimize))
+
+    def value(self, cost: Cost) -> float:
+        """The quantity to be minimised: a whole number, except for weights that are none."""
+        if self.minimize == "peak":
+            return cost.peak
+        multiplication, addition = self.weights
+        value = multiplication * cost.multiplications + addition * cost.additions
+        return int(value) if value == int(value) else value
+
+    def prices(self, reference: float) -> Prices:
+        """What the kernels charge; ``reference`` is a peak of about the size to expect."""
+        return Prices(*self.weights, 1.0 if self.minimize == "peak" else 0.0, max(reference, 1.0))
+
+    def __str__(self):
+        name = self.minimize
+        if name == "weighted":
+            name = f"{self.weights[0]:g}·multiplications + {self.weights[1]:g}·additions"
+        return f"{name} ({self.counting})"
+
+
+def _weights(given: object) -> tuple[float, float]:
+    try:
+        multiplication, addition = (float(weight) for weight in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise SearchError(
+            f"cannot minimize {given!r}; it is one of: {', '.join(OBJECTIVES)}, or a pair of weights for "
+            f"multiplications and additions"
+        ) from None
+    if not (0 <= multiplication < float("inf") and 0 <= addition < float("inf")) or multiplication + addition == 0:
+        raise SearchError(f"weights must be finite, not negative and not both zero, but are {given!r}")
+    return multiplication, addition
