@@ -60,28 +60,25 @@ def _mlp_args(scale: int = 1, seed: int = 0) -> Arguments:
 
 def _transformer_args(scale: int = 1, seed: int = 0) -> Arguments:
     rng = np.random.Generator(np.random.PCG64(seed))
-    size, rows = EMBEDDING * scale, LAST_ROWS * scale
-    parameters = [
-        array for out in (size, rows) for array in (*_attention(rng, size), *_norm(rng), *_dense_layer(rng, out, size))
-    ]
-    return rng.normal(size=(size, SEQUENCE * scale)), _one_hot(rng, (rows,), SEQUENCE * scale), *parameters
+    size, positions, rows = EMBEDDING * scale, SEQUENCE * scale, LAST_ROWS * scale
+    blocks = (*_encoder_block(rng, size, size), *_encoder_block(rng, rows, size))
+    return rng.normal(size=(size, positions)), _one_hot(rng, (rows,), positions), *blocks
 
 
 def _batched_transformer_args(scale: int = 1, seed: int = 0) -> Arguments:
-    x, _, *parameters = _transformer_args(scale, seed)
     rng = np.random.Generator(np.random.PCG64(seed))
-    parameters[5], parameters[12] = parameters[5].T, parameters[12].T
-    classes = LAST_ROWS * scale
-    shape = (BATCH, SEQUENCE * scale)
-    return rng.normal(size=(*shape, EMBEDDING * scale)), _one_hot(rng, shape, classes), *parameters
+    size, classes, shape = EMBEDDING * scale, LAST_ROWS * scale, (BATCH, SEQUENCE * scale)
+    blocks = [array.T for out in (size, classes) for array in _encoder_block(rng, out, size)]
+    return rng.normal(size=(*shape, size)), _one_hot(rng, shape, classes), *blocks
+
+
+def _encoder_block(rng: np.random.Generator, out: int, size: int) -> Arguments:
+    attention = rng.normal(size=(3, size, size)) / size**0.5
+    return *attention, *_norm(rng), *_dense_layer(rng, out, size)
 
 
 def _dense_layer(rng: np.random.Generator, out: int, inp: int) -> Arguments:
     return rng.normal(size=(out, inp)) / inp**0.5, 0.1 * rng.normal(size=out)
-
-
-def _attention(rng: np.random.Generator, size: int) -> Arguments:
-    return tuple(rng.normal(size=(3, size, size)) / size**0.5)
 
 
 def _norm(rng: np.random.Generator) -> Arguments:

@@ -198,8 +198,8 @@ class _Builder:
     def victims(self, unused: list[int], new: Shape | None = None) -> list[int]:
         """The values to merge into one so that as many are left as there are outputs; the cheapest ones."""
         surplus = len(unused) - self.outputs
-        cost = lambda n: bool(self.shape(n, new)) - self.is_input(n)
-        return sorted(unused, key=cost)[: surplus + 1] if surplus > 0 else []
+        cheapest = sorted(unused, key=lambda n: bool(self.shape(n, new)) - self.is_input(n))
+        return cheapest[: surplus + 1] if surplus > 0 else []
 
     def statements_to_finish(self, unused: list[int], new: Shape | None = None) -> int:
         """How many statements always suffice to use every value and be left with the outputs."""

@@ -84,15 +84,9 @@ def _paper_results() -> dict[str, PaperResult]:
     source = resources.files("alphagrad.tasks") / "paper_results.json"
     data: dict[str, dict[str, list]] = json.loads(source.read_text(encoding="utf-8"))
     orders, runtimes = data["elimination_orders"], data["median_runtime_ms_table_2"]
-    return {
-        name: PaperResult(
-            *counts,
-            order=_as_tuple(orders.get(name)),
-            runtimes_ms=_as_tuple(runtimes.get(name)),
-            gpu_runtimes_ms=_as_tuple(runtimes.get(f"{name}_gpu")),
-        )
-        for name, counts in data["multiplications_table_1"].items()
-    }
+    counts = data["multiplications_table_1"]
+    rest = {name: (orders.get(name), runtimes.get(name), runtimes.get(f"{name}_gpu")) for name in counts}
+    return {name: PaperResult(*counts[name], *map(_as_tuple, rest[name])) for name in counts}
 
 
 def _as_tuple(values: list | None) -> tuple | None:
