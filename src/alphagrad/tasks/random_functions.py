@@ -81,7 +81,8 @@ class RandomFunction:
     def arguments(self, seed: int = 0) -> tuple[np.ndarray, ...]:
         """A point of the domain, on all of which the function and its derivatives are finite."""
         rng = np.random.Generator(np.random.PCG64(seed))
-        return tuple(DOMAIN.low + (DOMAIN.high - DOMAIN.low) * rng.random(shape) for shape in self.shapes)
+        width = DOMAIN.high - DOMAIN.low
+        return tuple(np.asarray(DOMAIN.low + width * rng.random(shape)) for shape in self.shapes)
 
     @cached_property
     def args(self) -> tuple[np.ndarray, ...]:

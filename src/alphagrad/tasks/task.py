@@ -76,7 +76,7 @@ def around(centre: tuple[Any, ...], scale: int = 1, seed: int = 0) -> Arguments:
     """A point whose entries differ from those of ``centre`` by up to five percent."""
     rng = np.random.Generator(np.random.PCG64(seed))
     values = [np.asarray(value, float) for value in centre]
-    return tuple(value * (1 + 0.05 * (2 * rng.random(value.shape) - 1)) for value in values)
+    return tuple(np.asarray(value * (1 + 0.05 * (2 * rng.random(value.shape) - 1))) for value in values)
 
 
 @cache

@@ -98,4 +98,6 @@ def test_what_the_paper_says():
 def test_tasks_are_values():
     with pytest.raises(dataclasses.FrozenInstanceError):
         get("MLP").name = "other"
-    assert pickle.loads(pickle.dumps(get("RoeFlux_1d"))) == get("RoeFlux_1d")
+    for task in ALL.values():
+        loaded = pickle.loads(pickle.dumps(task))
+        assert (loaded.name, loaded.function) == (task.name, task.function)
