@@ -44,8 +44,8 @@ def _encoder_block(x, wq, wk, wv, gamma, beta, w, b):
 def transformer_encoder(x, y, wq1, wk1, wv1, gamma1, beta1, w1, b1, wq2, wk2, wv2, gamma2, beta2, w2, b2):
     """Loss of two blocks of attention with one head each, on the sequence in the columns of ``x``.
 
-    Every row of ``y`` is a label for a row of the result. The attention weights multiply ``v`` from the left, as the benchmark has it, so there are as many positions as
-    features.
+    Every row of ``y`` is a label for a row of the result. The attention weights multiply ``v`` from the left, as the
+    benchmark has it, so there are as many positions as features.
     """
     hidden = _encoder_block(x, wq1, wk1, wv1, gamma1, beta1, w1, b1)
     return _cross_entropy(_encoder_block(hidden, wq2, wk2, wv2, gamma2, beta2, w2, b2), y)
