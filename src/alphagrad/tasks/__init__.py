@@ -1,1 +1,25 @@
 """The functions that elimination orders are measured on."""
+
+from difflib import get_close_matches
+
+from ..errors import TaskError
+from .benchmark import TASKS
+from .random_functions import RandomFunction, random_function
+from .task import PaperResult, Task
+from .unseen import UNSEEN
+
+__all__ = ["TASKS", "UNSEEN", "PaperResult", "RandomFunction", "Task", "TaskError", "get", "random_function"]
+
+
+def get(name: str) -> Task:
+    """The task of this name, in capitals or not.
+
+    Raises:
+        TaskError: if there is none; the message has those with similar names.
+    """
+    by_lowered = {known.lower(): task for known, task in (TASKS | UNSEEN).items()}
+    if name.lower() in by_lowered:
+        return by_lowered[name.lower()]
+    near = [by_lowered[match].name for match in get_close_matches(name.lower(), by_lowered)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(TASKS | UNSEEN)}"
+    raise TaskError(f"no task is called {name!r}; {hint}")

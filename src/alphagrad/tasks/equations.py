@@ -41,3 +41,13 @@ def propane_combustion(x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11):
         x1**2 - x4**2 * x10 * p / x11,
         x11 - x1 - x2 - x3 - x4 - x5 - x6 - x7 - x8 - x9 - x10,
     )
+
+
+def chebyquad(x):
+    """Differences between means and integrals of the first Chebyshev polynomials over the points ``x``."""
+    t = 2 * x - 1
+    polynomials = [jnp.ones_like(t), t]
+    for _ in range(x.shape[0] - 1):
+        polynomials.append(2 * t * polynomials[-1] - polynomials[-2])
+    integrals = [0.0 if degree % 2 else -1 / (degree**2 - 1) for degree in range(1, x.shape[0] + 1)]
+    return jnp.stack([jnp.mean(p) - value for p, value in zip(polynomials[1:], integrals, strict=True)])

@@ -1,0 +1,184 @@
+"""The ten tasks of the paper and a batched transformer, each with an example point."""
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+
+from .equations import human_heart_dipole, propane_combustion
+from .finance import black_scholes_jacobian
+from .fluids import roe_flux_1d, roe_flux_3d
+from .networks import batched_transformer, mlp, transformer_encoder
+from .random_functions import RandomFunction, random_function
+from .robotics import robot_arm_6dof
+from .task import Arguments, Task, around
+
+SEQUENCE = EMBEDDING = FEATURES = 4
+HIDDEN = 8
+CLASSES = 4
+LAST_ROWS = 2
+BATCH = 2
+
+
+@cache
+def generated_f() -> RandomFunction:
+    """Vectors and matrices. Of the first 120 seeds, the one whose counts are nearest to the paper's."""
+    return random_function(42, inputs=4, outputs=5, intermediates=75, ranks=(1, 2), sizes=(4,))
+
+
+@cache
+def generated_g() -> RandomFunction:
+    """Scalars. Of the first 250 seeds, the one whose counts are nearest to the paper's."""
+    return random_function(209, inputs=15, outputs=20, intermediates=85, ranks=(0,))
+
+
+def random_f(*args):
+    """The random function of vectors and matrices that stands for the paper's f."""
+    return generated_f()(*args)
+
+
+def random_g(*args):
+    """The random function of scalars that stands for the paper's g."""
+    return generated_g()(*args)
+
+
+def _random_point(generated: Callable[[], RandomFunction], scale: int, seed: int) -> Arguments:
+    return generated().arguments(seed)
+
+
+def _mlp_args(scale: int = 1, seed: int = 0) -> Arguments:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    features, hidden, classes = FEATURES * scale, HIDDEN * scale, CLASSES * scale
+    return (
+        rng.normal(size=features),
+        _one_hot(rng, (), classes),
+        *_dense_layer(rng, hidden, features),
+        *_norm(rng),
+        *_dense_layer(rng, classes, hidden),
+    )
+
+
+def _transformer_args(scale: int = 1, seed: int = 0) -> Arguments:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    size, positions, rows = EMBEDDING * scale, SEQUENCE * scale, LAST_ROWS * scale
+    blocks = (*_encoder_block(rng, size, size), *_encoder_block(rng, rows, size))
+    return rng.normal(size=(size, positions)), _one_hot(rng, (rows,), positions), *blocks
+
+
+def _batched_transformer_args(scale: int = 1, seed: int = 0) -> Arguments:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    size, classes, shape = EMBEDDING * scale, LAST_ROWS * scale, (BATCH, SEQUENCE * scale)
+    blocks = [array.T for out in (size, classes) for array in _encoder_block(rng, out, size)]
+    return rng.normal(size=(*shape, size)), _one_hot(rng, shape, classes), *blocks
+
+
+def _encoder_block(rng: np.random.Generator, out: int, size: int) -> Arguments:
+    attention = rng.normal(size=(3, size, size)) / size**0.5
+    return *attention, *_norm(rng), *_dense_layer(rng, out, size)
+
+
+def _dense_layer(rng: np.random.Generator, out: int, inp: int) -> Arguments:
+    return rng.normal(size=(out, inp)) / inp**0.5, 0.1 * rng.normal(size=out)
+
+
+def _norm(rng: np.random.Generator) -> Arguments:
+    return np.asarray(1 + 0.1 * rng.normal()), np.asarray(0.1 * rng.normal())
+
+
+def _one_hot(rng: np.random.Generator, shape: tuple[int, ...], classes: int) -> np.ndarray:
+    return np.eye(classes)[rng.integers(0, classes, shape)]
+
+
+def _on_batches(name: str, description: str, field: str, function: Callable, make_args: Callable, inputs: int) -> Task:
+    """A task of which every argument is differentiated, and has its own value in each element of a batch."""
+    return Task(name, description, field, function, make_args, tuple(range(inputs)), (0,) * inputs)
+
+
+def _network(name: str, description: str, function: Callable, make_args: Callable, inputs: int) -> Task:
+    """A loss of (samples, labels, parameters...): labels are not differentiated, parameters shared by a batch."""
+    argnums = (0, *range(2, inputs))
+    return Task(name, description, "deep learning", function, make_args, argnums, (0, 0) + (None,) * (inputs - 2))
+
+
+_TASKS = (
+    _on_batches(
+        "RoeFlux_1d",
+        "Roe's flux between two cells of a one-dimensional flow",
+        "fluid dynamics",
+        roe_flux_1d,
+        partial(around, (1.0, 0.3, 2.0, 0.8, 0.2, 1.7)),
+        6,
+    ),
+    _on_batches(
+        "RobotArm_6DOF",
+        "position and orientation of the tool of a robot arm with six joints",
+        "robotics",
+        robot_arm_6dof,
+        partial(around, (0.6, 0.9, 0.7, 1.1, 0.8, 1.3)),
+        6,
+    ),
+    _on_batches(
+        "HumanHeartDipole",
+        "residuals of the dipole model of the heart",
+        "nonlinear equations",
+        human_heart_dipole,
+        partial(around, (0.7, 0.6, 0.5, 0.9, 1.1, 1.2, 0.8, 1.3)),
+        8,
+    ),
+    _on_batches(
+        "PropaneCombustion",
+        "residuals of the chemical equilibrium of burning propane",
+        "nonlinear equations",
+        propane_combustion,
+        partial(around, (2.8, 3.5, 18.0, 0.1, 0.5, 0.2, 0.8, 0.4, 0.9, 0.3, 28.0)),
+        11,
+    ),
+    _on_batches(
+        "random_g",
+        "a random function of 15 scalars with 20 outputs",
+        "random functions",
+        random_g,
+        partial(_random_point, generated_g),
+        15,
+    ),
+    _on_batches(
+        "BlackScholes",
+        "first-order greeks of a call option, whose Jacobian holds those of second order",
+        "finance",
+        black_scholes_jacobian,
+        partial(around, (100.0, 110.0, 0.05, 0.2, 1.0)),
+        5,
+    ),
+    _on_batches(
+        "RoeFlux_3d",
+        "Roe's flux between two cells of a flow in space",
+        "fluid dynamics",
+        roe_flux_3d,
+        partial(around, ([1.0], [0.3, 0.2, -0.1], [2.0], [0.8], [0.2, 0.15, -0.12], [1.7])),
+        6,
+    ),
+    _on_batches(
+        "random_f",
+        "a random function of 4 vectors and matrices with 5 outputs",
+        "random functions",
+        random_f,
+        partial(_random_point, generated_f),
+        4,
+    ),
+    _network("MLP", "loss of a perceptron with two layers and a layer norm", mlp, _mlp_args, 8),
+    _network(
+        "TransformerEncoder",
+        "loss of two blocks of self-attention with a layer norm",
+        transformer_encoder,
+        _transformer_args,
+        16,
+    ),
+    _network(
+        "BatchedTransformer",
+        "loss of two blocks of self-attention on a batch of sequences",
+        batched_transformer,
+        _batched_transformer_args,
+        16,
+    ),
+)
+TASKS: dict[str, Task] = {task.name: task for task in _TASKS}

@@ -1,0 +1,135 @@
+"""The operations that random functions are made of, each one equation of a program.
+
+Every operation says which shape it gives and between which bounds its values lie, given those of its operands. Bounds
+rule out what would not be finite: a logarithm is only taken of what is positive for every point of the domain.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import atan2, exp, isfinite, log, prod, sqrt
+from typing import Any, NamedTuple
+
+from jax import lax
+
+# Operands of divisions, logarithms and roots stay this far from zero.
+MARGIN = 0.2
+# No value exceeds this, so products of dozens of derivatives stay far from overflow.
+LARGEST = 20.0
+
+
+class Bounds(NamedTuple):
+    """All elements of a value lie between these."""
+
+    low: float
+    high: float
+
+    @property
+    def apart_from_zero(self) -> bool:
+        return self.low >= MARGIN or self.high <= -MARGIN
+
+    @property
+    def acceptable(self) -> bool:
+        return isfinite(self.low) and isfinite(self.high) and max(-self.low, self.high) <= LARGEST
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An operation on operands of equal shape. ``bounds`` gives None where it would not be safe."""
+
+    evaluate: Callable
+    bounds: Callable[..., Bounds | None]
+
+
+def _increasing(function: Callable[[float], float]) -> Callable[[Bounds], Bounds]:
+    return lambda x: Bounds(function(x.low), function(x.high))
+
+
+def _positive(function: Callable[[float], float]) -> Callable[[Bounds], Bounds | None]:
+    return lambda x: Bounds(*sorted((function(x.low), function(x.high)))) if x.low >= MARGIN else None
+
+
+def _unit(x: Bounds) -> Bounds:
+    return Bounds(-1.0, 1.0)
+
+
+def _square(x: Bounds) -> Bounds:
+    ends = x.low**2, x.high**2
+    return Bounds(0.0 if x.low <= 0 <= x.high else min(ends), max(ends))
+
+
+def _exponential(x: Bounds) -> Bounds | None:
+    return Bounds(exp(x.low), exp(x.high)) if x.high <= log(LARGEST) else None
+
+
+def _product(x: Bounds, y: Bounds) -> Bounds:
+    ends = [a * b for a in x for b in y]
+    return Bounds(min(ends), max(ends))
+
+
+def _quotient(x: Bounds, y: Bounds) -> Bounds | None:
+    return _product(x, Bounds(1 / y.high, 1 / y.low)) if y.apart_from_zero else None
+
+
+def _angle(y: Bounds, x: Bounds) -> Bounds | None:
+    if x.low < MARGIN:
+        return None
+    corners = [atan2(a, b) for a in y for b in x]
+    return Bounds(min(corners), max(corners))
+
+
+UNARY: dict[str, Elementwise] = {
+    "sin": Elementwise(lax.sin, _unit),
+    "cos": Elementwise(lax.cos, _unit),
+    "tanh": Elementwise(lax.tanh, _unit),
+    "logistic": Elementwise(lax.logistic, lambda x: Bounds(1 / (1 + exp(-x.low)), 1 / (1 + exp(-x.high)))),
+    "exp": Elementwise(lax.exp, _exponential),
+    "log": Elementwise(lax.log, _positive(log)),
+    "sqrt": Elementwise(lax.sqrt, _positive(sqrt)),
+    "rsqrt": Elementwise(lax.rsqrt, _positive(lambda x: 1 / sqrt(x))),
+    "square": Elementwise(lax.square, _square),
+    "neg": Elementwise(lax.neg, lambda x: Bounds(-x.high, -x.low)),
+    "half": Elementwise(lambda x: x * 0.5, _increasing(lambda x: x * 0.5)),
+    "increment": Elementwise(lambda x: x + 1.5, _increasing(lambda x: x + 1.5)),
+}
+BINARY: dict[str, Elementwise] = {
+    "add": Elementwise(lax.add, lambda x, y: Bounds(x.low + y.low, x.high + y.high)),
+    "sub": Elementwise(lax.sub, lambda x, y: Bounds(x.low - y.high, x.high - y.low)),
+    "mul": Elementwise(lax.mul, _product),
+    "div": Elementwise(lax.div, _quotient),
+    "atan2": Elementwise(lax.atan2, _angle),
+}
+# Safe whatever the bounds, but one operand may always be the larger one, so only where nothing else will do.
+LAST_RESORT: dict[str, Elementwise] = {
+    "max": Elementwise(lax.max, lambda x, y: Bounds(max(x.low, y.low), max(x.high, y.high))),
+}
+ELEMENTWISE = UNARY | BINARY | LAST_RESORT
+
+# Operations that change shapes, by name: the function of operands and one hashable parameter.
+SHAPED: dict[str, Callable[..., Any]] = {
+    "matmul": lambda contract, x, y: lax.dot_general(x, y, (contract, ((), ()))),
+    "reduce_sum": lambda axes, x: lax.reduce_sum(x, axes),
+    "reduce_max": lambda axes, x: lax.reduce_max(x, axes),
+    "reshape": lambda shape, x: lax.reshape(x, shape),
+    "transpose": lambda axes, x: lax.transpose(x, axes),
+    "slice": lambda where, x: lax.slice_in_dim(x, where[1], where[2], axis=where[0]),
+    "broadcast": lambda size, x: lax.broadcast(x, (size,)),
+}
+
+
+def sum_bounds(x: Bounds, terms: int) -> Bounds:
+    """The bounds of a sum of so many elements."""
+    return Bounds(x.low * terms, x.high * terms)
+
+
+def matmul_bounds(x: Bounds, y: Bounds, terms: int) -> Bounds:
+    return sum_bounds(_product(x, y), terms)
+
+
+def factorisations(size: int) -> list[tuple[int, ...]]:
+    """The shapes of vectors and matrices of this many elements, without axes of size 1."""
+    return [(size,), *((n, size // n) for n in range(2, size // 2 + 1) if size % n == 0)]
+
+
+def reduced(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """What is left of a shape, and how many elements go into one."""
+    return tuple(n for axis, n in enumerate(shape) if axis not in axes), prod(shape[axis] for axis in axes)

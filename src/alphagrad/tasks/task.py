@@ -1,0 +1,93 @@
+"""A task: a function with an example point and what the paper measured on it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+import graphax as gx
+
+from ..errors import TaskError
+
+Arguments = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class PaperResult:
+    """What the paper reports on a task: raw multiplications, and median runtimes in milliseconds.
+
+    The runtimes are those of forward, reverse, Markowitz and the paper's own order. An order is in the numbers of the
+    paper's graph; not all of its graphs are ours.
+    """
+
+    forward: int
+    reverse: int
+    markowitz: int
+    alphagrad: int
+    order: tuple[int, ...] | None
+    runtimes_ms: tuple[float, ...] | None
+    gpu_runtimes_ms: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function to find elimination orders for.
+
+    Attributes:
+        name: as the paper has it.
+        description: what the function computes, in one line.
+        field: where it comes from.
+        function: maps positional arrays to an array or a tuple of them.
+        make_args: from a scale and a seed to arguments where values and derivatives are finite. Tasks without sizes
+            ignore the scale.
+        argnums: the arguments to differentiate by.
+        batch_axes: ``in_axes`` for `jax.vmap` to run the task on a batch.
+    """
+
+    name: str
+    description: str
+    field: str
+    function: Callable
+    make_args: Callable[..., Arguments]
+    argnums: tuple[int, ...]
+    batch_axes: tuple[int | None, ...]
+
+    @property
+    def paper(self) -> PaperResult | None:
+        """The paper's results, or None for a task that is not in it."""
+        return _paper_results().get(self.name)
+
+    def arguments(self, scale: int = 1, seed: int = 0) -> Arguments:
+        """Example arguments; every seed is another point."""
+        if scale < 1:
+            raise TaskError(f"the scale of a task multiplies its sizes and is at least 1, not {scale}")
+        return self.make_args(scale, seed)
+
+    def graph(self, simplify: bool = False, scale: int = 1) -> gx.ComputationGraph:
+        """The computational graph at the shapes of the example arguments."""
+        return gx.build_graph(self.function, *self.arguments(scale), argnums=self.argnums, simplify=simplify)
+
+
+def around(centre: tuple[Any, ...], scale: int = 1, seed: int = 0) -> Arguments:
+    """A point whose entries differ from those of ``centre`` by up to five percent."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    values = [np.asarray(value, float) for value in centre]
+    return tuple(np.asarray(value * (1 + 0.05 * (2 * rng.random(value.shape) - 1))) for value in values)
+
+
+@cache
+def _paper_results() -> dict[str, PaperResult]:
+    source = resources.files("alphagrad.tasks") / "paper_results.json"
+    data: dict[str, dict[str, list]] = json.loads(source.read_text(encoding="utf-8"))
+    orders, runtimes = data["elimination_orders"], data["median_runtime_ms_table_2"]
+    counts = data["multiplications_table_1"]
+    rest = {name: (orders.get(name), runtimes.get(name), runtimes.get(f"{name}_gpu")) for name in counts}
+    return {name: PaperResult(*counts[name], *map(_as_tuple, rest[name])) for name in counts}
+
+
+def _as_tuple(values: list | None) -> tuple | None:
+    return None if values is None else tuple(values)
