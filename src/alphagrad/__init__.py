@@ -1,1 +1,57 @@
-"""Elimination orders for graphax: the tasks they are measured on."""
+"""Elimination orders for graphax: found in seconds, and certified as far as they can be.
+
+import alphagrad
+
+r = alphagrad.search(f, *xs, budget=10)      # the best order found, and a bound no order can beat
+r.order.save("order.json")
+J = graphax.jacve(f, order=r.order)(*xs)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .api import search
+    from .budget import Budget, Progress
+    from .errors import AlphagradError, SearchError, TaskError
+    from .finders.objective import Objective
+    from .records import RecordWarning, best_known
+    from .result import SearchResult
+
+_PLACES = {
+    "search": "api",
+    "Budget": "budget",
+    "Progress": "budget",
+    "AlphagradError": "errors",
+    "SearchError": "errors",
+    "TaskError": "errors",
+    "Objective": "finders.objective",
+    "RecordWarning": "records",
+    "best_known": "records",
+    "SearchResult": "result",
+}
+__all__ = [
+    "AlphagradError",
+    "Budget",
+    "Objective",
+    "Progress",
+    "RecordWarning",
+    "SearchError",
+    "SearchResult",
+    "TaskError",
+    "best_known",
+    "search",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for only then: the search needs packages that tasks and the command line do not."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'alphagrad' has no attribute {name!r}")
+    try:
+        module = import_module(f".{_PLACES[name]}", __name__)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"alphagrad.{name} needs {error.name}: pip install 'graphax-alphagrad[search]'", name=error.name
+        ) from error
+    return getattr(module, name)

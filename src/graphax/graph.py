@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,10 @@ class Vertex:
     dtype: Any
     name: str
     source_info: Any = None
+
+    def __getstate__(self):
+        # Where a value comes from is known to the process that traced it.
+        return {**self.__dict__, "source_info": None}
 
     @property
     def source(self) -> str:
@@ -76,6 +80,12 @@ class ComputationGraph:
         return hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
 
     @cached_property
+    def digest(self) -> str:
+        """Identifies the graph with all its structures and known coefficients: what an order costs."""
+        edges = sorted(self.edges.items(), key=lambda item: item[0])
+        return hashlib.sha256(f"{self.fingerprint} {self.simplified} {edges}".encode()).hexdigest()[:24]
+
+    @cached_property
     def _content(self) -> tuple:
         return self.fingerprint, self.simplified, tuple(sorted(self.edges.items(), key=lambda item: item[0]))
 
@@ -100,6 +110,10 @@ class ComputationGraph:
     def cost(self, order: Any = "auto", counting: str = "folded"):
         """What an elimination order costs: multiplications, additions, peak live elements."""
         return self.plan(order).cost(counting)
+
+    def __getstate__(self):
+        # What is computed from the rest may hold for one process only, as hashes do.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self):
         return (

@@ -50,6 +50,10 @@ class Structure:
         object.__setattr__(self, "_key", key)
         object.__setattr__(self, "_hash", hash(key))
 
+    def __reduce__(self):
+        # Hashes differ from process to process.
+        return Structure, self._key
+
     def __hash__(self):
         return self._hash
 

@@ -1,14 +1,20 @@
 """The portfolio: what a search does by default, and all finders by name."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
+
+from graphax import ComputationGraph
+from graphax.graph import Vertex
+from graphax.structure import dense
 
 from .anneal import anneal, temper
 from .beam import beam
 from .exact import exact
 from .finder import Finder, Step, cheapest
-from .greedy import corners, greedy, presets
+from .greedy import greedy, presets
+from .objective import Objective
 from .problem import Problem
 from .windows import windows
 
@@ -19,7 +25,7 @@ SMALL, MODERATE = 16, 60
 def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
     """Presets, greedy orders, then annealing, with exact search of small graphs and reordering of windows between."""
     orders = list(starts)
-    for step in _opening(problem, seed, starts):
+    for step in presets(problem, seed, starts):
         if step.nodes is not None:
             orders.append(step.nodes)
         yield step
@@ -29,13 +35,7 @@ def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step
             yield step
             if step.bound:
                 return
-    rounds = _rounds(problem, seed, best)
-    yield from rounds
-
-
-def _opening(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    yield from presets(problem, seed, starts)
-    yield from corners(problem, seed, starts)
+    yield from _rounds(problem, seed, best)
 
 
 def _rounds(problem: Problem, seed: int, best: np.ndarray) -> Iterator[Step]:
@@ -63,3 +63,21 @@ FINDERS: dict[str, Finder] = {
     "windows": windows,
     "exact": exact,
 }
+
+
+@cache
+def warm_up(method: str) -> None:
+    """Have the kernels of a finder compiled, so that a search with a time limit does not pay for it."""
+    parts: tuple[Finder, ...] = (presets, exact, windows, anneal) if method == "auto" else (FINDERS[method],)
+    problem = Problem(_smallest_graph(), Objective())
+    for part in parts:
+        for _ in zip(range(2), part(problem, 0, []), strict=False):
+            pass
+
+
+def _smallest_graph() -> ComputationGraph:
+    """A chain of two intermediate vertices."""
+    kinds = {0: "input", 1: "intermediate", 2: "intermediate", 3: "output"}
+    vertices = {number: Vertex(number, kind, (), np.dtype(float), kind) for number, kind in kinds.items()}
+    edges = {(number + 1, number): dense((), ()) for number in range(3)}
+    return ComputationGraph(vertices, (0,), (3,), edges, 3, False, ())

@@ -28,7 +28,10 @@ NODES, LEVEL, OPEN, REDUCE = range(4)
 
 
 class Tree(NamedTuple):
-    """The branch that is being searched: candidates and prices by depth, and the states seen."""
+    """The branch that is being searched: candidates and prices by depth, and the states seen.
+
+    ``step`` is how much better an order must be to count as better.
+    """
 
     candidates: np.ndarray
     charged: np.ndarray
@@ -41,6 +44,7 @@ class Tree(NamedTuple):
     bounds: np.ndarray
     best: np.ndarray
     upper: np.ndarray
+    step: float
     seen_keys: np.ndarray
     seen_cost: np.ndarray
     at: np.ndarray
@@ -61,6 +65,7 @@ def new_tree(problem: Problem, incumbent: np.ndarray, upper: float) -> Tree:
         bounds=bounds,
         best=incumbent.astype(np.int32),
         upper=np.array([upper]),
+        step=problem.objective.step,
         seen_keys=np.zeros(REMEMBERED, np.uint64),
         seen_cost=np.zeros(REMEMBERED),
         at=np.array([0, 0, 1, problem.scalar and problem.objective.counting == "raw"], np.int64),
@@ -112,7 +117,7 @@ def _list_candidates(net, table, prices, tree, level):
             tree.candidates[level, 0], tree.charged[level, 0] = vertex, price
             count = 1
             break
-        if tree.spent[level] + tree.rest[level] + loss >= tree.upper[0] - 1e-6:
+        if tree.spent[level] + tree.rest[level] + loss >= tree.upper[0] - tree.step:
             continue
         place = count
         while place > 0 and tree.charged[level, place - 1] - tree.bounds[tree.candidates[level, place - 1]] > loss:
@@ -132,7 +137,7 @@ def _enter(net, table, prices, tree, level):
     tree.next[level] += 1
     vertex, price = tree.candidates[level, place], tree.charged[level, place]
     spent, rest = tree.spent[level] + price, tree.rest[level] - tree.bounds[vertex]
-    if spent + rest >= tree.upper[0] - 1e-6:
+    if spent + rest >= tree.upper[0] - tree.step:
         return
     eliminate(net, table, prices, vertex)
     if _seen(tree, net.digest[0], spent):
@@ -168,7 +173,7 @@ def branch(net, table, prices, tree, nodes):
             if status != DONE:
                 return status
             tree.at[NODES] += 1
-            if level == len(tree.bounds) and tree.spent[level] < tree.upper[0] - 1e-6:
+            if level == len(tree.bounds) and tree.spent[level] < tree.upper[0] - tree.step:
                 tree.upper[0] = tree.spent[level]
                 for place in range(level):
                     tree.best[place] = tree.path[place]
@@ -188,7 +193,7 @@ def exact(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Ste
     upper = tree.upper[0]
     while tree.at[OPEN]:
         tree.at[NODES] = 0
-        problem.call(branch, tree, PAUSE)
+        problem.call(branch, tree, PAUSE, prices=problem.plain_prices)
         improved = tree.upper[0] < upper
         upper = tree.upper[0]
         proven = 0.0 if tree.at[OPEN] else problem.value(tree.best)

@@ -126,7 +126,7 @@ def _retrace(net, table, prices, walk, cursor, end, allowance):
 
 @kernel
 def _note_best(walk):
-    if walk.total[CURRENT] < walk.total[BEST] - 1e-6:
+    if walk.total[CURRENT] < walk.total[BEST] - 1e-9:
         walk.total[BEST] = walk.total[CURRENT]
         for place in range(len(walk.order)):
             walk.best[place] = walk.order[place]

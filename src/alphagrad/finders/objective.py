@@ -47,6 +47,11 @@ class Objective:
         value = multiplication * cost.multiplications + addition * cost.additions
         return int(value) if value == int(value) else value
 
+    @property
+    def step(self) -> float:
+        """By how much a value must be lower to be a better one, with room for rounding."""
+        return 1 - 1e-6 if all(weight == int(weight) for weight in self.weights) else 1e-9
+
     def prices(self, reference: float) -> Prices:
         """What the kernels charge; ``reference`` is a peak of about the size to expect."""
         return Prices(*self.weights, 1.0 if self.minimize == "peak" else 0.0, max(reference, 1.0))

@@ -95,7 +95,8 @@ def greedy_order(problem: Problem, weights: np.ndarray, seed: int = 0) -> np.nda
 
 
 def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Every preset of graphax, as far as the graph is small enough for them."""
+    """The compiled greedy with well-known weights, and every preset of graphax if the graph is small enough."""
+    yield from corners(problem)
     if problem.size <= PRESETS_LIMIT:
         for name in PRESETS:
             # `auto` is the best of the others by another measure.
@@ -103,8 +104,7 @@ def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
                 yield Step(problem.nodes(preset(name, problem.graph).vertices), 1)
 
 
-def corners(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """The compiled greedy with well-known weights."""
+def corners(problem: Problem) -> Iterator[Step]:
     for weights in CORNERS:
         try:
             yield Step(greedy_order(problem, np.array(weights, float)), 1)
@@ -114,7 +114,7 @@ def corners(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
 
 def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
     """The compiled greedy with well-known and then with random weights, without end."""
-    yield from corners(problem, seed, starts)
+    yield from corners(problem)
     rng = np.random.default_rng(seed)
     for number in count():
         weights = np.exp(rng.normal(0.0, 2.0, 5)) * rng.integers(0, 2, 5)

@@ -16,6 +16,7 @@ from ..kernels import (
     MULTIPLICATIONS,
     PRODUCT,
     Net,
+    Prices,
     Table,
     evaluate,
     insert,
@@ -27,6 +28,10 @@ from .objective import Objective
 
 # The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
 LARGEST_LOG = 1 << 23
+
+
+# What an addition is charged so that, of orders that are equal otherwise, the one with fewer is found.
+TIE_BREAK = 1e-6
 
 
 class TooLarge(Exception):
@@ -116,7 +121,8 @@ class Problem:
         )
         self.net = self._new_net(2 * len(edges) + 64)
         self._stored_first = int(self.net.now[LIVE])
-        self.prices = objective.prices(self._stored_first)
+        self.plain_prices = objective.prices(self._stored_first)
+        self.prices = self.plain_prices._replace(addition=self.plain_prices.addition + TIE_BREAK)
 
     def _new_net(self, room: int) -> Net:
         nodes = len(self.numbers)
@@ -139,14 +145,14 @@ class Problem:
         load(net, self.algebra.table, *self._edges)
         return net
 
-    def call(self, kernel: Callable, *args: Any) -> None:
+    def call(self, kernel: Callable, *args: Any, prices: Prices | None = None) -> None:
         """Run a kernel from the untouched graph until it is done, teaching it what it does not know yet.
 
         The kernel keeps what it must remember across interruptions in its own arguments.
         """
         while True:
             rewind(self.net, 0)
-            status = kernel(self.net, self.algebra.table, self.prices, *args)
+            status = kernel(self.net, self.algebra.table, prices or self.prices, *args)
             if status == DONE:
                 return
             if status == FULL and len(self.net.log_edge) >= LARGEST_LOG:
@@ -170,9 +176,9 @@ class Problem:
         return Cost(*counts, peak, self.objective.counting)
 
     def charged(self, nodes: np.ndarray) -> float:
-        """The price of an order by the kernels' measure."""
+        """The price of an order by the kernels' measure, without the one that breaks ties."""
         price = np.zeros(self.size)
-        self.call(evaluate, nodes, price, np.zeros(self.size, np.uint64))
+        self.call(evaluate, nodes, price, np.zeros(self.size, np.uint64), prices=self.plain_prices)
         return float(price.sum())
 
     def key(self, nodes: np.ndarray) -> tuple[float, int, int]:

@@ -1,0 +1,104 @@
+"""What users call: the search for elimination orders."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from graphax import ComputationGraph, GraphaxError, Order, build_graph
+from graphax.order import resolve
+
+from . import records
+from .budget import Budget, Progress
+from .errors import SearchError
+from .finders.objective import Objective
+from .finders.portfolio import FINDERS
+from .pool import Request, run_on
+from .result import SearchResult
+from .run import run
+from .tasks.task import Task
+
+
+def search(
+    target: Callable | ComputationGraph | Task,
+    *args: Any,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    simplify: bool = False,
+    budget: Any = 10,
+    minimize: Any = "multiplications",
+    counting: str = "folded",
+    method: str = "auto",
+    seed: int = 0,
+    start: Any = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    record: bool = True,
+) -> SearchResult:
+    """Look for an elimination order with a low cost, and say how low it can be.
+
+    Args:
+        target: a function, with example arguments; or a graph, or a `Task`, without.
+        args: example arguments; only their shapes matter, except for those outside ``argnums``.
+        argnums, has_aux: as in `graphax.jacve`, to which the order is to be given.
+        simplify: remove common subexpressions first. `jacve` does the same with an order found so.
+        budget: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal. Compiling the search
+            itself (once for each installation) is not counted. Ctrl-C ends a search early and returns the best so far.
+        minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, or weights for multiplications and additions.
+        counting: ``"folded"`` counts what is executed, ``"raw"`` every product of two edges.
+        method: the finder: ``"auto"``, ``"presets"``, ``"greedy"``, ``"beam"``, ``"anneal"``, ``"temper"``,
+            ``"windows"`` or ``"exact"``.
+        seed: of all random choices. The same seed takes the same steps; with a budget of evaluations it ends at
+            the same order, with one of seconds the clock decides how far it gets.
+        start: an order to start from, in any form that ``jacve(order=...)`` takes.
+        resume: start from the best order on record, too.
+        progress: is called with a `Progress` about ten times a second.
+        workers: processes to search on, if ``executor`` is not given. A script that asks for more than one needs
+            ``if __name__ == "__main__":`` around its work, as with all of `multiprocessing`.
+        executor: any `concurrent.futures.Executor`, such as ``dask.distributed.Client().get_executor()`` or
+            ``mpi4py.futures.MPIPoolExecutor()``; ``workers`` says how many trials it gets at a time.
+        record: keep the order in the user's cache if it is the best known for the graph.
+    """
+    limit, objective = Budget.of(budget), Objective.of(minimize, counting)
+    if method not in FINDERS:
+        raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
+    if workers < 1:
+        raise SearchError(f"a search needs at least one worker, not {workers}")
+    graph = _graph(target, args, argnums, has_aux, simplify)
+    starts = _starts(graph, objective, start, resume)
+    if workers == 1 and executor is None:
+        result = run(graph, objective, method, limit, seed, starts, progress)
+    else:
+        result = run_on(executor, workers, Request(graph, objective, method, limit, seed, starts), progress)
+    if record:
+        records.offer(result)
+    return result
+
+
+def _graph(
+    target: Any, args: Sequence[Any], argnums: int | Sequence[int], has_aux: bool, simplify: bool
+) -> ComputationGraph:
+    if isinstance(target, ComputationGraph | Task) and args:
+        raise SearchError("a graph or a task has its arguments already; give example arguments with functions only")
+    if isinstance(target, Task):
+        return target.graph(simplify=simplify)
+    if isinstance(target, ComputationGraph):
+        return target
+    if not callable(target):
+        raise SearchError(f"cannot search an order for {target!r}; give a function, a graph or a task")
+    try:
+        return build_graph(target, *args, argnums=argnums, has_aux=has_aux, simplify=simplify)
+    except GraphaxError:
+        raise
+    except Exception as error:
+        name = getattr(target, "__name__", repr(target))
+        raise SearchError(
+            f"{name} cannot be traced with the example arguments given: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _starts(graph: ComputationGraph, objective: Objective, start: Any, resume: bool) -> tuple[Order, ...]:
+    known = records.best_known(graph, objective) if resume else None
+    given = None if start is None else resolve(start, graph)
+    return tuple(order for order in (given, known) if order is not None)

@@ -1,0 +1,82 @@
+"""How long a search may take, and what it says while it runs."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import SearchError
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a search ends at the latest: after so many seconds or evaluations, whichever comes first.
+
+    Every search ends when its order is certified to be optimal. One without any limit ends only then, or when it is
+    interrupted. A search that is limited by evaluations alone gives the same order each time.
+    """
+
+    seconds: float | None = None
+    evaluations: int | None = None
+
+    @staticmethod
+    def of(given: Any) -> "Budget":
+        """Read ``budget=`` as users write it: seconds, a `Budget`, or ``"certified"``."""
+        if isinstance(given, Budget):
+            budget = given
+        elif given == "certified":
+            budget = Budget()
+        else:
+            try:
+                budget = Budget(seconds=float(given))
+            except (TypeError, ValueError):
+                raise SearchError(
+                    f"cannot read {given!r} as a budget; it is a number of seconds, Budget(seconds=..., evaluations=...) "
+                    f'or "certified"'
+                ) from None
+        for name, limit in (("seconds", budget.seconds), ("evaluations", budget.evaluations)):
+            if limit is not None and not limit > 0:
+                raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
+        return budget
+
+    def spent(self, seconds: float, evaluations: int) -> bool:
+        return seconds >= (math.inf if self.seconds is None else self.seconds) or evaluations >= (
+            math.inf if self.evaluations is None else self.evaluations
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a search stands."""
+
+    finder: str
+    best: float
+    bound: float
+    evaluations: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Evaluations a second."""
+        return self.evaluations / self.seconds if self.seconds else 0.0
+
+    def __str__(self):
+        return (
+            f"{self.finder}: best {self.best:g}, at least {self.bound:g}, {self.seconds:.1f} s, "
+            f"{self.evaluations:,} orders ({self.rate:,.0f}/s)"
+        )
+
+
+class Reporter:
+    """Calls ``progress`` at most every so often."""
+
+    def __init__(self, progress: Callable[[Progress], None] | None, every: float = 0.1):
+        self._progress = progress
+        self._every = every
+        self._next = 0.0
+
+    def report(self, make: Callable[[], Progress]) -> None:
+        if self._progress is not None and time.monotonic() >= self._next:
+            self._progress(make())
+            self._next = time.monotonic() + self._every
