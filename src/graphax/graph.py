@@ -115,6 +115,16 @@ class ComputationGraph:
         # What is computed from the rest may hold for one process only, as hashes do.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def lower_bound(self, minimize: str = "multiplications", counting: str = "folded") -> int:
+        """A cost that no elimination order gets below.
+
+        ``minimize`` is "multiplications", "operations" (with additions) or "peak" (live numbers, counted alike in
+        every counting). An order that costs no more is optimal.
+        """
+        from .bound import lower_bound
+
+        return lower_bound(self, minimize, counting)
+
     def __repr__(self):
         return (
             f"ComputationGraph({len(self.inputs)} inputs, {len(self.intermediates)} intermediates, "

@@ -1,0 +1,310 @@
+"""Lower bounds on what any elimination order costs.
+
+When a vertex v is eliminated, its predecessors P of that moment separate the inputs from v and its successors Q
+separate v from the outputs; the elimination costs the sum over P x Q of composing two edges. An edge of that moment
+is a sum of products along paths, and a sum costs at least what its cheapest summand does: it only carries more. So
+with ``cost[t, s]``, the cheapest composition of a path v -> t with a path s -> v, the bound for v is the least sum
+of ``cost`` over a pair of separators. It is bounded by weighted minimum cuts: if ``cost[t, s] >= b[t] * a[s]``, the
+sum is at least the cut between v and the outputs under b times the one between the inputs and v under a.
+
+What is not certain counts as nothing. A path whose product may vanish (windows that miss each other), or whose
+structure depends on how it is bracketed, need not leave an edge, so it is left out of the cuts. Sums of known numbers
+may become plus or minus one, so in folded counting every known number is free.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from heapq import heappop, heappush
+from math import prod
+
+from .cut import minimum_cut
+from .errors import GraphaxError
+from .graph import ComputationGraph
+from .plan import COUNTINGS, Elimination
+from .structure import Product, Structure, add, compose
+
+OBJECTIVES = ("multiplications", "operations", "peak")
+
+Paths = frozenset[Structure]
+
+# How many vertices are looked at on each side of a vertex: all in graphs of hundreds, a few in graphs of thousands.
+_WORK = 300_000
+_NEAREST = 3
+# The structures of the paths between two vertices are told apart up to this many.
+_MOST_STRUCTURES = 12
+# How many ways to bound a table of costs by a product are tried.
+_MINORANTS = 6
+# Weights are fractions; rounded down to multiples of 1 / _UNIT they stay exact and stay bounds.
+_UNIT = 1 << 40
+
+
+def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", counting: str = "folded") -> int:
+    """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`."""
+    if minimize not in OBJECTIVES:
+        raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
+    _check_counting(counting)
+    if minimize == "peak":
+        return _peak_bound(graph)
+    multiplications = sum(vertex_bounds(graph, counting).values())
+    return multiplications + (_additions_bound(graph) if minimize == "operations" else 0)
+
+
+def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
+    """For each intermediate vertex, multiplications that its elimination takes in every order."""
+    _check_counting(counting)
+    return dict(_vertex_bounds(graph, counting))
+
+
+def _check_counting(counting: str) -> None:
+    if counting not in COUNTINGS:
+        raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
+
+
+@lru_cache(256)
+def _vertex_bounds(graph: ComputationGraph, counting: str) -> tuple[tuple[int, int], ...]:
+    reach = _Reach(graph, counting)
+    return tuple(
+        (vertex, _vertex_bound(reach.before(vertex), reach.after(vertex), counting == "folded"))
+        for vertex in graph.intermediates
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Cone:
+    """What lies on one side of a vertex.
+
+    Attributes:
+        start: the vertex.
+        paths: for each other vertex, the structures of the products along paths between the two.
+        neighbours: where each of them leads on to; every path within has a product that cannot vanish.
+        ends: the inputs or outputs among them.
+        beyond: an end that stands for all that was not visited, if it is certain how it acts.
+    """
+
+    start: int
+    paths: dict[int, Paths]
+    neighbours: dict[int, list[int]]
+    ends: frozenset[int]
+    beyond: frozenset[int] = frozenset()
+
+    def cut(self, weights: Mapping[Paths, int]) -> int:
+        """The minimum cut between the start and the ends if a vertex weighs what its paths do."""
+        return self._cut({vertex: weights[paths] for vertex, paths in self.paths.items()})
+
+    def size(self) -> int:
+        """The minimum cut by number of vertices."""
+        return self._cut(dict.fromkeys(self.paths, 1))
+
+    def _cut(self, weights: dict[int, int]) -> int:
+        return minimum_cut(self.start, self.neighbours, self.ends | self.beyond, weights)
+
+
+class _Reach:
+    """Finds the cones of vertices. They number vertices from 0, in the order of the graph."""
+
+    def __init__(self, graph: ComputationGraph, counting: str):
+        self._position = {vertex: n for n, vertex in enumerate(sorted(graph.vertices))}
+        count = len(self._position)
+        self._sources: list[list[tuple[int, Structure]]] = [[] for _ in range(count)]
+        self._targets: list[list[tuple[int, Structure]]] = [[] for _ in range(count)]
+        for (target, source), structure in graph.edges.items():
+            t, s, kind = self._position[target], self._position[source], _kind(structure, counting == "folded")
+            self._sources[t].append((s, kind))
+            self._targets[s].append((t, kind))
+        self._inputs = frozenset(self._position[v] for v in graph.inputs)
+        self._outputs = frozenset(self._position[v] for v in graph.outputs if v is not None)
+        self._folded = counting == "folded"
+        self._single = single_elements(graph)
+        self._limit = max(_NEAREST, _WORK // max(1, count))
+
+    def before(self, vertex: int) -> _Cone:
+        return self._cone(self._position[vertex], self._sources, self._inputs, inward=True)
+
+    def after(self, vertex: int) -> _Cone:
+        return self._cone(self._position[vertex], self._targets, self._outputs, inward=False)
+
+    def _cone(self, start: int, edges: list[list[tuple[int, Structure]]], ends: frozenset[int], inward: bool) -> _Cone:
+        """Walk away from ``start``, nearest in the order first, so that all paths to a vertex are known in time."""
+        sign = -1 if inward else 1
+        paths: dict[int, Paths] = {}
+        neighbours: dict[int, list[int]] = {}
+        queue = [sign * start]
+        while queue and len(neighbours) < self._limit:
+            here = sign * heappop(queue)
+            neighbours[here] = []
+            for there, edge in edges[here]:
+                new = _extended(paths.get(here), edge, inward, self._folded)
+                known = paths.get(there)
+                if new is None or (known is not None and len(known | new) > _MOST_STRUCTURES):
+                    continue
+                if known is None:
+                    heappush(queue, sign * there)
+                paths[there] = new if known is None else known | new
+                neighbours[here].append(there)
+        return self._closed(start, paths, neighbours, ends, {sign * place for place in queue})
+
+    def _closed(
+        self,
+        start: int,
+        paths: dict[int, Paths],
+        neighbours: dict[int, list[int]],
+        ends: frozenset[int],
+        unvisited: set[int],
+    ) -> _Cone:
+        """The cone of what was visited."""
+        if not unvisited or not self._single:
+            neighbours.update((vertex, []) for vertex in unvisited)
+            return _Cone(start, paths, neighbours, ends & paths.keys())
+        # Single elements neither vanish nor get cheaper with every further edge, so all that was not visited acts like
+        # one vertex with the paths of those where the visit ended.
+        beyond = len(self._position)
+        paths[beyond] = frozenset().union(*(paths.pop(vertex) for vertex in unvisited))
+        for here, leads in neighbours.items():
+            neighbours[here] = [beyond if there in unvisited else there for there in leads]
+        return _Cone(start, paths, {**neighbours, beyond: []}, ends & paths.keys(), frozenset((beyond,)))
+
+
+def single_elements(graph: ComputationGraph) -> bool:
+    """Whether every value of the graph is one number."""
+    return all(prod(vertex.shape) == 1 for vertex in graph.vertices.values())
+
+
+@lru_cache(1 << 14)
+def _kind(structure: Structure, folded: bool) -> Structure:
+    """What matters to the cost: which known number it is does not, and folded counting knows no renamings."""
+    if structure.scale is None or (structure.renaming and not folded):
+        return structure
+    return replace(structure, scale=1.0, renaming=False)
+
+
+@lru_cache(1 << 16)
+def _extended(paths: Paths | None, edge: Structure, inward: bool, folded: bool) -> Paths | None:
+    """The structures of ``paths`` followed by one more edge; None unless they are certain and cannot vanish."""
+    if paths is None:
+        return frozenset((edge,))
+    products = [compose(path, edge) if inward else compose(edge, path) for path in paths]
+    if not all(_is_certain(product) for product in products):
+        return None
+    return frozenset(_kind(product.structure, folded) for product in products if product)
+
+
+def _is_certain(product: Product | None) -> bool:
+    """Whether bracketing a path another way gives the same."""
+    return product is not None and not product.free
+
+
+@lru_cache(1 << 16)
+def _cheapest(outer: Paths, inner: Paths, folded: bool) -> int:
+    """The fewest multiplications that composing a sum of ``outer`` with a sum of ``inner`` can take."""
+    return min(_multiplications(left, right, folded) for left in outer for right in inner)
+
+
+def _multiplications(left: Structure, right: Structure, folded: bool) -> int:
+    if folded and (left.scale is not None or right.scale is not None):
+        return 0
+    product = compose(left, right)
+    return product.raw_multiplications if product is not None and not product.free else 0
+
+
+def _vertex_bound(before: _Cone, after: _Cone, folded: bool) -> int:
+    inner, outer = list(dict.fromkeys(before.paths.values())), list(dict.fromkeys(after.paths.values()))
+    cost = {(t, s): _cheapest(t, s, folded) for t in outer for s in inner}
+    best = 0
+    for b, a in _minorants(cost, outer, inner):
+        scaled = after.cut(b) * before.cut(a)
+        best = max(best, -(-scaled // _UNIT))
+    return best
+
+
+def _minorants(
+    cost: dict[tuple[Paths, Paths], int], outer: list[Paths], inner: list[Paths]
+) -> Iterator[tuple[dict[Paths, int], dict[Paths, int]]]:
+    """Weights b, a with ``b[t] * a[s] <= cost[t, s] * _UNIT``.
+
+    One factor is a row or column of the table, or the least of each; the other is what that leaves. The first of
+    ``outer`` and ``inner`` are those nearest to the vertex.
+    """
+    columns = [{t: min(cost[t, s] for s in inner) for t in outer}, *({t: cost[t, s] for t in outer} for s in inner)]
+    rows = [{s: min(cost[t, s] for t in outer) for s in inner}, *({s: cost[t, s] for s in inner} for t in outer)]
+    pairs = [
+        (b, {s: min(_UNIT * cost[t, s] // b[t] for t in outer if b[t]) for s in inner}) for b in _distinct(columns)
+    ]
+    pairs += [({t: min(_UNIT * cost[t, s] // a[s] for s in inner if a[s]) for t in outer}, a) for a in _distinct(rows)]
+    seen = set()
+    for b, a in pairs:
+        products = tuple(b[t] * a[s] for t, s in cost)
+        if products not in seen:
+            seen.add(products)
+            yield b, a
+
+
+def _distinct(weights: list[dict[Paths, int]]) -> list[dict[Paths, int]]:
+    """The first few that differ and are not zero."""
+    found: list[dict[Paths, int]] = []
+    for one in weights:
+        if any(one.values()) and one not in found:
+            found.append(one)
+        if len(found) == _MINORANTS // 2:
+            break
+    return found
+
+
+def _additions_bound(graph: ComputationGraph) -> int:
+    """Additions that every order takes, for graphs of single elements.
+
+    Eliminating v replaces |P| + |Q| edges by |P| |Q| products; those that find an edge are added to it. Counting
+    edges from the first graph to the last gives the sum of (|P| - 1)(|Q| - 1) - 1 over all v, plus the edges at first,
+    less those at last. Sums of two known numbers are no work, and there are at most as many as paths of known numbers
+    beyond the first between the same two vertices.
+    """
+    if not single_elements(graph) or len(graph.vertices) ** 2 > _WORK:
+        return 0
+    reach = _Reach(graph, "folded")
+    forced = sum((reach.before(v).size() - 1) * (reach.after(v).size() - 1) - 1 for v in graph.intermediates)
+    last = sum(len(reach.before(output).ends) for output in set(graph.outputs) if output is not None)
+    return max(0, forced + len(graph.edges) - last - _known_sums(graph))
+
+
+def _known_sums(graph: ComputationGraph) -> int:
+    """For all pairs of vertices, the paths of known numbers between the two beyond the first."""
+    sources: dict[int, list[int]] = {}
+    for (target, source), structure in graph.edges.items():
+        if structure.scale is not None:
+            sources.setdefault(target, []).append(source)
+    counts: dict[int, dict[int, int]] = {}
+    for vertex in sorted(graph.vertices):
+        paths: dict[int, int] = {}
+        for source in sources.get(vertex, ()):
+            for first, count in [(source, 1), *counts[source].items()]:
+                paths[first] = paths.get(first, 0) + count
+        counts[vertex] = paths
+    return sum(count - 1 for paths in counts.values() for count in paths.values())
+
+
+@lru_cache(256)
+def _peak_bound(graph: ComputationGraph) -> int:
+    """All edges are held at first, together with what the first elimination makes before its operands are dropped;
+    at last those of the Jacobian are, each no smaller than any path it sums."""
+    state = Elimination(graph)
+    first = state.stored() + min(_growths(state, graph.intermediates), default=0)
+    reach = _Reach(graph, "folded")
+    cones = [reach.before(output) for output in set(graph.outputs) if output is not None]
+    last = sum(max(path.stored for path in cone.paths[end]) for cone in cones for end in cone.ends)
+    return max(first, last)
+
+
+def _growths(state: Elimination, vertices: Sequence[int]) -> Iterator[int]:
+    """The numbers that eliminating each vertex first adds; nothing more after one that adds none."""
+    for vertex in vertices:
+        growth = 0
+        for target, outer in state.successors[vertex].items():
+            for source, inner in state.predecessors[vertex].items():
+                product, existing = compose(outer, inner), state.predecessors[target].get(source)
+                if product is not None and existing is not None:
+                    growth += add(existing, product.structure).structure.stored - existing.stored
+                elif product is not None:
+                    growth += product.structure.stored
+        yield max(0, growth)
+        if growth <= 0:
+            return

@@ -1,0 +1,195 @@
+"""No order may cost less than the bound: random programs, random orders, and all orders of small graphs."""
+
+from itertools import permutations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+
+import graphax as gx
+from graphax.bound import OBJECTIVES, vertex_bounds
+from graphax.graph import Vertex
+from graphax.plan import COUNTINGS, Elimination
+from graphax.structure import dense, identity
+
+from .programs import ELEMENTWISE, programs
+
+thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+
+
+def graph_of(program):
+    args = program.arguments()
+    return gx.build_graph(program, *args, argnums=tuple(range(len(args))))
+
+
+def check(graph, order):
+    for counting in COUNTINGS:
+        cost = graph.cost(order, counting)
+        for objective in OBJECTIVES:
+            assert graph.lower_bound(objective, counting) <= getattr(cost, objective), (objective, counting, order)
+        state = Elimination(graph)
+        bounds = vertex_bounds(graph, counting)
+        for vertex in order:
+            spent = sum(step.multiplications(counting) for step in state.eliminate(vertex))
+            assert bounds[vertex] <= spent, (vertex, counting, order)
+
+
+@given(program=programs(), shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=150)
+def test_no_random_order_beats_the_bound(program, shuffle):
+    note(program)
+    graph = graph_of(program)
+    for _ in range(8):
+        order = list(graph.intermediates)
+        shuffle.shuffle(order)
+        check(graph, order)
+
+
+@given(program=programs(steps=4))
+@settings(thorough, max_examples=60)
+def test_no_order_at_all_beats_the_bound(program):
+    note(program)
+    graph = graph_of(program)
+    assume(len(graph.intermediates) <= 5)
+    for order in permutations(graph.intermediates):
+        check(graph, order)
+
+
+EDGES = {"values": dense((), ()), "known": dense((), (), 2.0), "one": identity(()), "copy": identity((), renaming=True)}
+
+
+@st.composite
+def scalar_graphs(draw, intermediates=6):
+    """Graphs of single numbers with edges of all kinds."""
+    inputs, outputs = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    middle = draw(st.integers(1, intermediates))
+    first_output = middle + 1
+    numbers = [*range(1 - inputs, 1), *range(1, first_output + outputs)]
+    edges = {}
+    for target in range(1, first_output + outputs):
+        sources = [n for n in numbers if n < target and n < first_output]
+        for source in draw(st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True)):
+            edges[target, source] = EDGES[draw(st.sampled_from(sorted(EDGES)))]
+    for source in range(1, first_output):
+        if not any(s == source for _, s in edges):
+            edges[draw(st.integers(first_output, numbers[-1])), source] = EDGES["values"]
+    kinds = {n: "input" if n <= 0 else "intermediate" if n < first_output else "output" for n in numbers}
+    vertices = {n: Vertex(n, kind, (), np.dtype(float), "") for n, kind in kinds.items()}
+    return gx.ComputationGraph(
+        vertices, tuple(range(0, -inputs, -1)), tuple(range(first_output, numbers[-1] + 1)), edges, middle, False, ()
+    )
+
+
+@given(graph=scalar_graphs(), shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=150)
+def test_scalar_graphs_with_known_numbers_and_copies(graph, shuffle):
+    note(graph.edges)
+    for _ in range(30):
+        order = list(graph.intermediates)
+        shuffle.shuffle(order)
+        check(graph, order)
+
+
+@given(graph=scalar_graphs())
+@settings(thorough, max_examples=60)
+def test_looking_less_far_still_bounds(graph):
+    """What large graphs get: a few vertices on each side of every vertex."""
+    full = {counting: vertex_bounds(graph, counting) for counting in COUNTINGS}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphax.bound._WORK", 0)
+        patch.setattr("graphax.bound._NEAREST", 2)
+        renewed = gx.ComputationGraph(
+            graph.vertices, graph.inputs, graph.outputs, graph.edges, graph.numbered, not graph.simplified, ()
+        )
+        for counting, bounds in full.items():
+            near = vertex_bounds(renewed, counting)
+            assert all(near[vertex] <= bounds[vertex] for vertex in bounds)
+        check(renewed, list(graph.intermediates))
+
+
+@given(program=programs(), shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=40)
+def test_looking_less_far_still_bounds_arrays(program, shuffle):
+    graph = graph_of(program)
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphax.bound._WORK", 0)
+        renewed = gx.ComputationGraph(
+            graph.vertices, graph.inputs, graph.outputs, graph.edges, graph.numbered, not graph.simplified, ()
+        )
+        check(renewed, order)
+
+
+def test_chains_of_elementwise_functions_are_bounded_exactly():
+    def function(x):
+        for name in ("sin", "tanh", "sin", "tanh"):
+            x = ELEMENTWISE[name](x)
+        return x
+
+    graph = gx.build_graph(function, np.ones(5))
+    assert graph.lower_bound() == graph.cost("rev").multiplications > 0
+
+
+def test_dense_blocks_are_bounded_by_their_size():
+    weights = np.ones((3, 4))
+    graph = gx.build_graph(lambda x: jnp.sin(weights @ jnp.sin(x)), np.ones(4))
+    assert graph.lower_bound() == min(graph.cost(order).multiplications for order in gx.PRESETS) == 24
+
+
+def test_known_numbers_are_free_only_in_folded_counting():
+    graph = gx.build_graph(lambda x: 2.0 * (x + 1.0) * 3.0, 0.5)
+    assert graph.lower_bound(counting="folded") == 0
+    assert graph.lower_bound(counting="raw") == graph.cost("rev", "raw").multiplications
+
+
+def test_a_graph_without_intermediates():
+    graph = gx.build_graph(jnp.sin, np.ones(3))
+    assert [graph.lower_bound(objective) for objective in OBJECTIVES] == [0, 0, 3]
+
+
+def test_operations_include_additions():
+    # x and y each reach both products; every order must add.
+    def function(x, y):
+        a, b = jnp.sin(x * y), jnp.cos(x / y)
+        return a * b, a / b
+
+    graph = gx.build_graph(function, 0.5, 0.7, argnums=(0, 1))
+    best = min(graph.cost(order).operations for order in permutations(graph.intermediates))
+    assert graph.lower_bound() < graph.lower_bound("operations") <= best
+
+
+def test_bounds_can_be_changed_without_harm():
+    graph = gx.build_graph(lambda x: jnp.sin(jnp.sin(x)), 0.5)
+    vertex_bounds(graph).clear()
+    assert vertex_bounds(graph) == {1: 1}
+
+
+def test_long_chains_take_seconds():
+    count = 5_000
+    kinds = {0: "input", count: "output"}
+    vertices = {n: Vertex(n, kinds.get(n, "intermediate"), (), np.dtype(float), "") for n in range(count + 1)}
+    edges = {(n + 1, n): dense((), ()) for n in range(count)}
+    graph = gx.ComputationGraph(vertices, (0,), (count,), edges, count, False, ())
+    assert graph.lower_bound() == count - 1
+    assert graph.lower_bound("peak") == count + 1
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"minimize": "time"}, "unknown objective 'time'; it is one of: multiplications, operations, peak"),
+        ({"counting": "cooked"}, "unknown counting 'cooked'; it is one of: folded, raw"),
+        ({"minimize": "peak", "counting": "cooked"}, "unknown counting"),
+    ],
+)
+def test_unknown_names_are_errors(names, message):
+    with pytest.raises(gx.GraphaxError, match=message):
+        gx.build_graph(jnp.sin, 0.5).lower_bound(**names)
+
+
+def test_unknown_countings_of_vertices_are_errors():
+    with pytest.raises(gx.GraphaxError, match="unknown counting"):
+        vertex_bounds(gx.build_graph(jnp.sin, 0.5), "cooked")
