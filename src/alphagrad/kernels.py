@@ -9,13 +9,33 @@ fills from `graphax.structure` when a kernel meets a pair for the first time: a 
 called again. Pools that are full are handled alike. So the counts are those of `graphax.plan`, by construction.
 """
 
-from typing import NamedTuple
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-# Kernels allocate nothing, so the reference counts of their arrays need not be kept; that makes calls four times faster.
-kernel = njit(cache=True, _nrt=False)
+_SOURCES = sorted([Path(__file__), *Path(__file__).with_name("finders").glob("*.py")])
+_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
+
+
+def compiled(function: Callable, **options: Any) -> Callable:
+    """Compile a kernel at its first call, or load it from the cache of an earlier process.
+
+    Kernels inline each other, but numba takes a cached one for good as long as its own file is unchanged. So all of
+    them are stamped with the content of all files that have kernels.
+    """
+    dispatcher = njit(cache=True, **options)(function)
+    dispatcher._cache._cache_file._source_stamp = _STAMP
+    return dispatcher
+
+
+def kernel(function: Callable) -> Callable:
+    """Compile a kernel that allocates nothing: without reference counts calls are four times faster."""
+    return compiled(function, _nrt=False)
+
 
 DONE, UNKNOWN, FULL = 0, 1, 2
 PRODUCT, SUM = 0, 1

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from itertools import count
 
 import numpy as np
-from numba import njit
 
 from graphax.order import PRESETS, preset
 
-from ..kernels import DONE, EDGES, eliminate, mixed, undo
+from ..kernels import DONE, EDGES, compiled, eliminate, mixed, undo
 from .finder import Step
 from .problem import Problem, TooLarge
 
@@ -24,7 +23,7 @@ PRESETS_LIMIT = 1500
 CORNERS = ((1, 0, 0, 0, 0), (1, 0.5, 0, 0, 0), (0.001, 0, 10, -1, 0), (1, 0, 1, -1, 0))
 
 
-@njit(cache=True)
+@compiled
 def _score(net, table, prices, weights, seed, vertex):
     """The score of a vertex, or minus infinity and a status if it is not known."""
     edges = net.now[EDGES]
@@ -40,7 +39,7 @@ def _score(net, table, prices, weights, seed, vertex):
     return score, DONE
 
 
-@njit(cache=True)
+@compiled
 def build(net, table, prices, weights, seed, order):
     """Eliminate the vertex with the lowest score again and again; only neighbours are scored anew."""
     size = len(order)

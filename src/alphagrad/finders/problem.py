@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphax import ComputationGraph, Cost, Structure
+from graphax.bound import vertex_bounds
 from graphax.structure import add, compose
 
 from ..kernels import (
@@ -199,4 +200,5 @@ class Problem:
 
     def vertex_bounds(self) -> np.ndarray:
         """What each vertex costs at least, whatever comes before it."""
-        return np.zeros(self.size)
+        bounds = vertex_bounds(self.graph, self.objective.counting)
+        return self.objective.weights[0] * np.array([bounds[vertex] for vertex in self.graph.intermediates], float)
