@@ -15,6 +15,14 @@ from ..kernels import DEPTH, DONE, eliminate, evaluate, kernel, random_below, ra
 from .finder import Step, cheapest
 from .problem import Problem
 
+# Moves tried at each place of the cursor, and about how many between two looks at the clock.
+ATTEMPTS = 4
+PAUSE = 4000
+# The longest window, and the size from which a walk only descends: larger orders never cool down in time.
+REACH = 64
+DESCEND_ONLY = 5000
+# Temperatures relative to the mean price of an elimination.
+HOT, COLD = 1.3, 0.05
 # Places in `Walk.at`.
 SWEEP, CURSOR, ATTEMPT, EVALUATIONS, READY = range(5)
 # Places in `Walk.total`.
@@ -180,8 +188,9 @@ def prepare(net, table, prices, walk):
 
 
 @kernel
-def sweep(net, table, prices, walk, sweeps, attempts, hot, cold, reach):
-    """Anneal for a number of sweeps, cooling geometrically; both temperatures zero descends."""
+def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
+    """Anneal for a number of sweeps, cooling geometrically (not at all if both temperatures are zero), until so many
+    moves were tried in all; called again, it goes on where it paused."""
     if walk.at[READY] == 0:
         status = prepare(net, table, prices, walk)
         if status != DONE:
@@ -191,7 +200,9 @@ def sweep(net, table, prices, walk, sweeps, attempts, hot, cold, reach):
     while walk.at[SWEEP] < sweeps:
         temperature = hot * (cold / hot) ** (walk.at[SWEEP] / sweeps) if hot > 0 else 0.0
         while walk.at[CURSOR] < len(walk.order) - 1:
-            while walk.at[ATTEMPT] < attempts:
+            while walk.at[ATTEMPT] < ATTEMPTS:
+                if walk.at[EVALUATIONS] >= pause:
+                    return DONE
                 before = walk.rng[0]
                 status = _try_move(net, table, prices, walk, walk.at[CURSOR], temperature, reach)
                 if status != DONE:
@@ -206,35 +217,22 @@ def sweep(net, table, prices, walk, sweeps, attempts, hot, cold, reach):
         rewind(net, 0)
         walk.at[CURSOR] = 0
         walk.at[SWEEP] += 1
-    walk.at[SWEEP] = 0
     return DONE
-
-
-# Moves tried at each place of the cursor, and about how many between two looks at the clock.
-ATTEMPTS = 4
-PAUSE = 4000
-# The longest window, and the size from which a walk only descends: larger orders never cool down in time.
-REACH = 256
-DESCEND_ONLY = 5000
-# Temperatures relative to the mean price of an elimination.
-HOT, COLD = 1.3, 0.05
 
 
 def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -> Iterator[Step]:
     """Anneal along ``walk``, pausing often."""
-    chunk = max(1, PAUSE // (ATTEMPTS * max(1, problem.size)))
-    for start in range(0, sweeps, chunk):
-        length = min(chunk, sweeps - start)
-        from_hot, to_cold = (hot * (cold / hot) ** (x / sweeps) if hot else 0.0 for x in (start, start + length))
+    walk.at[SWEEP] = walk.at[CURSOR] = 0
+    while walk.at[SWEEP] < sweeps:
         best, evaluations = walk.total[BEST], walk.at[EVALUATIONS]
-        problem.call(sweep, walk, length, ATTEMPTS, from_hot, to_cold, REACH)
+        problem.call(sweep, walk, sweeps, hot, cold, REACH, evaluations + PAUSE)
         improved = walk.total[BEST] < best
         yield Step(walk.best.copy() if improved else None, int(walk.at[EVALUATIONS] - evaluations))
 
 
 def mean_price(problem: Problem, nodes: np.ndarray) -> float:
     walk = new_walk(nodes, 0)
-    problem.call(sweep, walk, 0, 0, 0.0, 0.0, 0)
+    problem.call(sweep, walk, 0, 0.0, 0.0, 1, 0)
     return float(walk.total[CURRENT]) / max(1, problem.size)
 
 
@@ -249,8 +247,7 @@ def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
         walk = new_walk(best if again else first, seed * 1_000_003 + run)
         scale = mean_price(problem, walk.order)
         hot = 0.0 if problem.size > DESCEND_ONLY else HOT * scale * (0.5 if again else 1.0)
-        for step in walked(problem, walk, 32 << (run // 2), hot, COLD * scale):
-            yield step
+        yield from walked(problem, walk, 32 << (run // 2), hot, COLD * scale)
         best = cheapest(problem, [best, walk.best])
 
 
@@ -263,7 +260,7 @@ def temper(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
     temperatures = scale * COLD * (HOT / COLD) ** np.linspace(0, 1, 6)
     walks = [new_walk(start, seed * 1_000_003 + number) for number in range(len(temperatures))]
     rng = np.random.default_rng(seed)
-    sweeps = max(1, PAUSE // (ATTEMPTS * problem.size))
+    sweeps = 1 + PAUSE // (ATTEMPTS * problem.size)
     for odd in count():
         for walk, temperature in zip(walks, temperatures, strict=True):
             yield from walked(problem, walk, sweeps, temperature, temperature)

@@ -9,7 +9,9 @@ from .anneal import BEST, CURRENT, CURSOR, READY, Walk, new_walk, prepare, settl
 from .finder import Step, cheapest
 from .problem import Problem
 
-WIDTH = 9
+# Eliminations in a window, on small and on large graphs; the work doubles with each.
+WIDTH, WIDTH_OF_LARGE = 9, 5
+LARGE = 2000
 
 
 @kernel
@@ -89,12 +91,12 @@ def reorder(net, table, prices, walk, stop, width, charged, least, last, window,
 
 def reordered(problem: Problem, walk: Walk) -> Iterator[Step]:
     """One pass over all windows of the order."""
-    width = min(WIDTH, problem.size)
+    width = min(WIDTH if problem.size <= LARGE else WIDTH_OF_LARGE, problem.size)
     charged, least = np.zeros((1 << width, width)), np.zeros(1 << width)
     last, window, result = (np.zeros(n, np.int32) for n in (1 << width, width, width))
     walk.at[CURSOR] = 0
-    # Few windows at a time on small graphs only: every call eliminates up to the cursor again.
-    stride = max(8, problem.size // 8)
+    # Every call eliminates up to the cursor again, so there are not too many.
+    stride = max(32, problem.size // 64)
     for stop in range(stride, problem.size + stride, stride):
         before = walk.total[BEST]
         problem.call(reorder, walk, min(stop, problem.size - 1), width, charged, least, last, window, result)
