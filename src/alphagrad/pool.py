@@ -99,12 +99,13 @@ class _Trials:
         self._under_way: dict[Future, int] = {}
         self._again: list[int] = []
         self._next = 0
+        self._deserted = False
         self._began = time.monotonic()
 
     def run(self, crew: Workers, workers: int) -> SearchResult:
         stopped = "budget"
         try:
-            while not self._best().optimal:
+            while not self._best().optimal and not self._deserted:
                 self._hand_out(crew, workers)
                 if not self._under_way or (self._seconds_left() or 1.0) < -1.0:
                     break
@@ -115,7 +116,9 @@ class _Trials:
             stopped = "interrupted"
         for future in self._under_way:
             future.cancel()
-        return self._summary(stopped)
+        if self._deserted and not self._found:
+            raise SearchError("the workers died before any of them found an order; see their own messages")
+        return self._summary("workers died" if self._deserted else stopped)
 
     def _hand_out(self, crew: Workers, workers: int) -> None:
         while len(self._under_way) < workers:
@@ -126,7 +129,8 @@ class _Trials:
             try:
                 self._under_way[crew.submit(arguments)] = number
             except BrokenExecutor:
-                if not crew.repair():
+                self._deserted = not crew.repair()
+                if self._deserted:
                     return
                 continue
             if self._again:
@@ -146,8 +150,7 @@ class _Trials:
         if broken:
             self._again += self._under_way.values()
             self._under_way.clear()
-            if not crew.repair() and not self._found:
-                raise SearchError("the workers died before any of them found an order; see their own messages")
+            self._deserted = not crew.repair()
 
     def _seconds_left(self) -> float | None:
         limit = self._request.budget.seconds

@@ -21,7 +21,8 @@ class SearchResult:
         objective: what was minimised.
         history: (seconds, evaluations, value) each time a better order was found.
         evaluations, seconds: how many orders were looked at, and how long it took.
-        stopped: why the search ended: "optimal", "budget", "exhausted" (nothing left to try) or "interrupted".
+        stopped: why the search ended: "optimal", "budget", "exhausted" (nothing left to try), "interrupted"
+            or "workers died".
         graph: the graph that was searched.
     """
 

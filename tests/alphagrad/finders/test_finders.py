@@ -1,0 +1,117 @@
+"""Every finder: valid orders, never worse than its start, the same again with the same seed."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from alphagrad.finders import anneal
+from alphagrad.finders.objective import Objective
+from alphagrad.finders.portfolio import FINDERS
+from alphagrad.finders.problem import Problem
+from alphagrad.tasks import TASKS
+
+from ..graphs import optimum, program_graphs, scalar_graphs
+
+relaxed = settings(deadline=None, print_blob=True)
+# How many steps each finder is given; a beam needs as many as there are vertices.
+STEPS = {"beam": 200, "greedy": 12}
+
+
+def orders(name, problem, seed=0, starts=(), steps=None):
+    found = islice(FINDERS[name](problem, seed, list(starts)), steps or STEPS.get(name, 8))
+    return [step.nodes for step in found if step.nodes is not None]
+
+
+@pytest.mark.parametrize("task", ["RobotArm_6DOF", "RoeFlux_3d", "MLP", "random_f"])
+@pytest.mark.parametrize("name", FINDERS)
+def test_orders_are_valid_and_no_worse_than_the_start(name, task):
+    problem = Problem(TASKS[task].graph(), Objective())
+    start = np.arange(problem.size, dtype=np.int32)[::-1].copy()
+    found = orders(name, problem, starts=[start])
+    assert all(sorted(nodes) == list(range(problem.size)) for nodes in found)
+    assert found or name == "exact"
+    if found and name not in ("presets", "greedy", "beam"):
+        assert min(map(problem.value, found)) <= problem.value(start)
+
+
+@pytest.mark.parametrize("name", FINDERS)
+def test_the_same_seed_takes_the_same_steps(name):
+    """Also if one of the two knows all structures already and the other is interrupted to learn them."""
+    graph = TASKS["RoeFlux_3d"].graph()
+    known, fresh = (Problem(graph, Objective()) for _ in range(2))
+    first = orders(name, known)
+    again, elsewhere = orders(name, known), orders(name, fresh)
+    for other in (again, elsewhere):
+        assert len(first) == len(other)
+        assert all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+@given(graph=program_graphs(steps=14))
+@settings(relaxed, max_examples=25)
+def test_a_walk_knows_its_total(graph):
+    """What the windows add up to is what the whole order costs, whatever the structures do."""
+    problem = Problem(graph, Objective("weighted", "folded", (1.0, 0.25)))
+    if problem.size < 2:
+        return
+    walk = anneal.new_walk(np.arange(problem.size, dtype=np.int32), 3)
+    for _ in anneal.walked(problem, walk, 20, 5.0, 0.5):
+        pass
+    tie_break = problem.prices.addition - problem.plain_prices.addition
+    for nodes, total in ((walk.order, walk.total[anneal.CURRENT]), (walk.best, walk.total[anneal.BEST])):
+        cost = problem.cost(nodes)
+        assert total == pytest.approx(problem.objective.value(cost) + tie_break * cost.additions)
+    assert np.array_equal(walk.position[walk.order], np.arange(problem.size))
+
+
+@given(graph=scalar_graphs(most=6))
+@settings(relaxed, max_examples=40)
+@pytest.mark.parametrize("counting", ["raw", "folded"])
+@pytest.mark.parametrize("minimize", ["multiplications", "operations"])
+def test_exact_search_finds_and_proves_the_optimum(minimize, counting, graph):
+    problem = Problem(graph, Objective.of(minimize, counting))
+    steps = list(FINDERS["exact"](problem, 0, []))
+    found = [step.nodes for step in steps if step.nodes is not None]
+    best = min(map(problem.value, [*found, np.arange(problem.size, dtype=np.int32)[::-1].copy()]))
+    assert best == steps[-1].bound == optimum(graph, counting, minimize)
+
+
+@given(graph=program_graphs(steps=6))
+@settings(relaxed, max_examples=25)
+def test_exact_search_finds_the_optimum_of_programs(graph):
+    if len(graph.intermediates) > 6:
+        return
+    problem = Problem(graph, Objective())
+    bound = list(FINDERS["exact"](problem, 0, []))[-1].bound
+    assert bound == optimum(graph, "folded", "multiplications")
+
+
+@given(graph=scalar_graphs(most=7))
+@settings(relaxed, max_examples=25)
+def test_one_window_over_everything_is_optimal(graph):
+    problem = Problem(graph, Objective.of("multiplications", "raw"))
+    if problem.size < 2:
+        return
+    assert min(map(problem.value, orders("windows", problem))) == optimum(graph, "raw", "multiplications")
+
+
+@given(graph=scalar_graphs(most=6))
+@settings(relaxed, max_examples=25)
+def test_a_wide_beam_is_optimal(graph):
+    problem = Problem(graph, Objective.of("multiplications", "raw"))
+    if problem.size < 2:
+        return
+    assert min(map(problem.value, orders("beam", problem))) == optimum(graph, "raw", "multiplications")
+
+
+@pytest.mark.parametrize("name", FINDERS)
+@pytest.mark.parametrize("size", [0, 1])
+def test_there_may_be_little_to_find(name, size):
+    import graphax as gx
+
+    function = (lambda x: x * 2.0) if size == 0 else (lambda x: (x * 2.0) ** 2)
+    problem = Problem(gx.build_graph(function, 1.0), Objective())
+    assert problem.size == size
+    for nodes in orders(name, problem, steps=3):
+        assert nodes.tolist() == list(range(size))
