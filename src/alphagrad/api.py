@@ -65,6 +65,8 @@ def search(
         raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
     if workers < 1:
         raise SearchError(f"a search needs at least one worker, not {workers}")
+    if seed < 0:
+        raise SearchError(f"a seed is zero or more, not {seed}")
     graph = graph_of(target, args, argnums, has_aux, simplify)
     starts = _starts(graph, objective, start, resume)
     if workers == 1 and executor is None:

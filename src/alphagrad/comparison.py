@@ -31,7 +31,7 @@ class Row:
     gap: float | None = None
 
     def cells(self) -> list[Any]:
-        bound = "" if self.bound is None else f"{self.bound:,}"
+        bound = "" if self.bound is None else f"{self.bound:>11,}"
         gap = "" if self.gap is None else "optimal" if self.gap == 0 else f"gap {self.gap:.1%}"
         return [self.task, self.counting, self.forward, self.reverse, self.markowitz, self.best, bound, gap]
 

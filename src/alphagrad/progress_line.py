@@ -55,7 +55,7 @@ class ProgressLine:
     def show(self, now: Progress) -> None:
         """The callback for ``alphagrad.search(progress=...)``."""
         if self._status is not None:
-            self._status.update(Text(self._described(now)))
+            self._status.update(Text(self._described(now), no_wrap=True, overflow="ellipsis"))
             self._status.start()
 
     def _described(self, now: Progress) -> str:

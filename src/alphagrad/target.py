@@ -1,6 +1,7 @@
 """What a search on the command line is for: a task, or a function of the user's with example arguments."""
 
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -41,7 +42,7 @@ class Target:
     def usage(self, order: Order, saved: str | None = None) -> list[str]:
         """The lines of Python that use an order; ``saved`` is the file it is in."""
         if saved is not None:
-            written = repr(saved).replace("'", '"')
+            written = json.dumps(saved, ensure_ascii=False)
         elif order.simplified:
             written = f'graphax.Order({order.vertices}, fingerprint="{order.fingerprint}", simplified=True)'
         else:
@@ -103,8 +104,7 @@ def _imported(text: str, role: str) -> Any:
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:
-        hint = f"; write {module[:-3].replace('/', '.')}" if module.endswith(".py") else ""
-        raise SearchError(f"cannot import {module}: {type(error).__name__}: {error}{hint}") from error
+        raise SearchError(f"cannot import {module}: {type(error).__name__}: {error}{_hint(module, error)}") from error
     for part in name.split("."):
         try:
             found = getattr(found, part)
@@ -112,6 +112,13 @@ def _imported(text: str, role: str) -> Any:
             named = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
             raise SearchError(f"{module} has no {name}; it has: {', '.join(named) or 'nothing'}") from None
     return found
+
+
+def _hint(module: str, error: BaseException) -> str:
+    if module.endswith(".py"):
+        return f"; write {module[:-3].replace('/', '.')}"
+    absent = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+    return "; run alphagrad in the folder that it is in, or install it" if absent else ""
 
 
 def _example_arguments(text: str) -> tuple[Any, ...]:
@@ -142,7 +149,9 @@ def _differentiable(args: tuple[Any, ...]) -> int | tuple[int, ...]:
     """All arguments that are made of real floating-point numbers."""
     numbers = tuple(number for number, argument in enumerate(args) if _is_real(argument))
     if not numbers:
-        raise SearchError("no example argument is an array of floats, so there is nothing to differentiate by")
+        raise SearchError(
+            "none of the example arguments is made of floats, so there is nothing to differentiate by; give 1.0 for 1"
+        )
     return numbers[0] if len(numbers) == 1 else numbers
 
 
