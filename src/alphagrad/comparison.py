@@ -75,7 +75,19 @@ def select(names: Sequence[str]) -> list[Task]:
 
 def as_text(rows: Sequence[Row]) -> str:
     names = ["task", "counting", "forward", "reverse", "Markowitz", "best", "lower bound", ""]
-    return table("Multiplications to accumulate the Jacobian", names, [row.cells() for row in rows])
+    text = table("Multiplications to accumulate the Jacobian", names, [row.cells() for row in rows])
+    others = _other_graphs(rows)
+    return f"{text}\nNot the paper's very graph, so not to be compared with it: {', '.join(others)}" if others else text
+
+
+def _other_graphs(rows: Sequence[Row]) -> list[str]:
+    """Tasks of which the presets have other raw costs than in the paper."""
+    costs = {(row.task, row.counting): (row.forward, row.reverse, row.markowitz) for row in rows}
+    return [
+        task
+        for task, counting in costs
+        if counting == PAPER and costs.get((task, "raw")) not in (None, costs[task, PAPER])
+    ]
 
 
 def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
