@@ -1,5 +1,5 @@
 # Both commands make their own virtual environment and need nothing but Python >= 3.11, pip and make.
-#   make demo   the main job: an exact Jacobian by elimination, what it costs, checked against JAX
+#   make demo   the main job: a search for elimination orders, and the Jacobian they give checked against JAX
 #   make test   everything that is checked: style, types, tests
 
 PYTHON ?= python3

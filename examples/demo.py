@@ -1,24 +1,40 @@
-"""The Jacobian of a flux solver by elimination: what each order costs, and that all of them are exact."""
+"""Search for elimination orders of two functions of the paper, and check the Jacobian that the best one gives."""
+
+import time
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+import alphagrad
 import graphax as gx
-from alphagrad.tasks.fluids import roe_flux_1d
+from alphagrad import tasks
 from graphax.display import table
 
 jax.config.update("jax_enable_x64", True)
 
-STATE = (1.0, 0.3, 2.0, 0.8, 0.2, 1.7)
-INPUTS = tuple(range(6))
-MEANING = {
-    "fwd": "forward mode",
-    "rev": "reverse mode",
-    "markowitz": "cheapest vertex first",
-    "preelim_rev": "values used once first",
-    "auto": "the best preset, common subexpressions removed",
-}
+SECONDS = 1
+
+
+def searched(task, counting, simplify=False):
+    # Nothing is kept: the demo leaves no traces in the user's cache.
+    return alphagrad.search(task, budget=SECONDS, counting=counting, simplify=simplify, record=False)
+
+
+def row(label, result):
+    costs = [cost.multiplications for _, cost in result.compared()]
+    certificate = result.certificate.partition(" (")[0]
+    return [label, *costs, f"{result.bound:>8g}", certificate, f"{1000 * result.seconds:5,.0f} ms"]
+
+
+def compare(task, variants):
+    """Search by each way of counting, and print what was found next to what the paper has."""
+    paper = task.paper
+    rows = [["the paper, raw", paper.forward, paper.reverse, paper.markowitz, paper.alphagrad, "", "", ""]]
+    results = {label: searched(task, *options) for label, options in variants.items()}
+    rows += [row(label, result) for label, result in results.items()]
+    names = ["multiplications", "forward", "reverse", "Markowitz", "best found", "at least", "", "searched"]
+    print(table(f"\n{task.name}: {task.description}", names, rows), flush=True)
+    return results
 
 
 def largest_difference(first, second) -> float:
@@ -26,32 +42,32 @@ def largest_difference(first, second) -> float:
     return max(float(jnp.max(jnp.abs(a - b))) for a, b in pairs)
 
 
+def check(task, order) -> None:
+    """Compare the Jacobian by this order with that of JAX, compiled and not."""
+    point = task.arguments()
+    exact = jax.jit(jax.jacfwd(task.function, argnums=task.argnums))(*point)
+    jacobian = gx.jacve(task.function, order=order, argnums=task.argnums)
+    errors = [largest_difference(derive(*point), exact) for derive in (jacobian, jax.jit(jacobian))]
+    print(f"\nJacobian of {task.name} by the order with {order.cost} multiplications, in float64:")
+    print("largest difference from jax.jacfwd: {:.1e}, under jax.jit: {:.1e}".format(*errors))
+    if not max(errors) < 1e-10:
+        raise SystemExit("these are not the same Jacobian")
+
+
 def main() -> None:
-    graph = gx.build_graph(roe_flux_1d, *STATE, argnums=INPUTS)
-    simplified = gx.build_graph(roe_flux_1d, *STATE, argnums=INPUTS, simplify=True)
-    exact = jax.jacfwd(roe_flux_1d, argnums=INPUTS)(*STATE)
+    began = time.monotonic()
+    print("Preparing the search: compiled once per installation, which takes up to half a minute...", flush=True)
+    searched(tasks.get("EnzymeReaction"), "raw")
+    print(
+        f"ready after {time.monotonic() - began:.0f} s; a search ends after {SECONDS} s, or when its order is optimal"
+    )
 
-    rows = []
-    for order, meaning in MEANING.items():
-        costed = simplified if order == "auto" else graph
-        cost, raw = costed.cost(order), costed.cost(order, counting="raw")
-        jacobian = jax.jit(gx.jacve(roe_flux_1d, order, argnums=INPUTS))(*STATE)
-        error = largest_difference(jacobian, exact)
-        rows.append([order, meaning, cost.multiplications, cost.additions, raw.multiplications, f"{error:.0e}"])
-
-    print("RoeFlux_1d: the flux between two cells of a gas, 6 inputs, 3 outputs")
-    print(f"{graph}\n")
-    names = ["order", "", "multiplications", "additions", "raw multiplications", "error against jacfwd"]
-    print(table("Every order gives the same Jacobian; they differ in cost", names, rows))
-
-    def layer(w, x):
-        return jnp.tanh(w @ x)
-
-    w, x = np.ones((3, 4)), np.ones(4)
-    print("\nSparsity is kept: the Jacobian of tanh(W x) by W is 3 x 3 x 4 with a delta, and stores 12 numbers")
-    print(gx.jacve(layer, sparse=True)(w, x))
-    print(f"\nLargest error of 3 random probes against jax.jvp: {gx.check_jacobian(layer, w, x, argnums=(0, 1)):.1e}")
-    print("\nMore: print(graphax.explain(f, *args)) shows what every elimination costs.")
+    flux, arm = tasks.get("RoeFlux_1d"), tasks.get("RobotArm_6DOF")
+    counted = {"raw": ("raw",), "folded (executed)": ("folded",), "folded, simplified": ("folded", True)}
+    found = compare(flux, counted)
+    compare(arm, {"raw": ("raw",)})
+    check(flux, found["folded, simplified"].order)
+    print("\nSearch for your own function: alphagrad search module:function --args module:make_args")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ def search(
         raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
     if workers < 1:
         raise SearchError(f"a search needs at least one worker, not {workers}")
-    graph = _graph(target, args, argnums, has_aux, simplify)
+    if seed < 0:
+        raise SearchError(f"a seed is zero or more, not {seed}")
+    graph = graph_of(target, args, argnums, has_aux, simplify)
     starts = _starts(graph, objective, start, resume)
     if workers == 1 and executor is None:
         result = run(graph, objective, method, limit, seed, starts, progress)
@@ -76,9 +78,10 @@ def search(
     return result
 
 
-def _graph(
+def graph_of(
     target: Any, args: Sequence[Any], argnums: int | Sequence[int], has_aux: bool, simplify: bool
 ) -> ComputationGraph:
+    """The graph of what a search may be given; see `search`."""
     if isinstance(target, ComputationGraph | Task) and args:
         raise SearchError("a graph or a task has its arguments already; give example arguments with functions only")
     if isinstance(target, Task):

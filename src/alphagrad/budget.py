@@ -57,6 +57,11 @@ class Progress:
     seconds: float
 
     @property
+    def gap(self) -> float:
+        """By what fraction of the best value an order may yet be better."""
+        return (self.best - self.bound) / self.best if self.best > self.bound else 0.0
+
+    @property
     def rate(self) -> float:
         """Evaluations a second."""
         return self.evaluations / self.seconds if self.seconds else 0.0

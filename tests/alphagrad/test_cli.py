@@ -1,0 +1,393 @@
+import importlib
+import json
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import graphax
+from alphagrad import progress_line, tasks
+from alphagrad.__main__ import main
+from alphagrad.budget import Budget
+from alphagrad.cli import app
+from alphagrad.finders import portfolio
+
+MODULE = """
+import jax.numpy as jnp
+import numpy as np
+
+def f(w, x):
+    return jnp.tanh(w @ x) * jnp.sin(x[0]) + jnp.sin(x[0])
+
+def make_args():
+    return np.linspace(0.1, 1.2, 12).reshape(3, 4), np.linspace(0.5, 2.0, 4)
+
+POINT = make_args()
+
+def weighted(x, n, parameters):
+    return jnp.sin(x) ** n * parameters["scale"] + jnp.cos(jnp.sin(x))
+
+def make_weighted():
+    return np.array([0.3, 0.4]), 2, {"scale": np.float64(1.5)}
+
+def same(x):
+    return x
+
+def one():
+    return (1.0,)
+
+def branches(x):
+    return x if x > 0 else -x
+
+def failing():
+    raise RuntimeError("no\\npoint")
+
+def interrupted():
+    raise KeyboardInterrupt
+
+number = 1.0
+whole_numbers = (1, 2)
+
+class Group:
+    @staticmethod
+    def inside(x):
+        return jnp.sin(jnp.cos(x)) * x
+"""
+FEW = ("--evaluations", "2000")
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    """A folder of the user's with a module and some files; nothing outside it is written to."""
+    monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "broken.py").write_text("raise ValueError('not\\ntoday')")
+    (tmp_path / "leaving.py").write_text("import sys; sys.exit(3)")
+    (tmp_path / "junk.json").write_text("{")
+    graphax.Order((1, 2), fingerprint="another").save("other.json")
+    (tmp_path / "folder.json").mkdir()
+    yield
+    for name in ("mine", "broken", "leaving"):
+        sys.modules.pop(name, None)
+
+
+def alphagrad(*arguments, **options):
+    return CliRunner().invoke(app, list(arguments), prog_name="alphagrad", **options)
+
+
+def answered(*arguments, **options):
+    result = alphagrad(*arguments, **options)
+    assert result.exit_code == 0, (result.stdout, result.stderr, result.exception)
+    return result.stdout
+
+
+def used(lines):
+    """What the printed lines of Python give."""
+    space = {}
+    for line in lines[:-1]:
+        exec(line, space)
+    return eval(lines[-1], space)
+
+
+def check_usage(lines, function, args, argnums):
+    jacobian = jax.jit(used(lines), static_argnums=[n for n, x in enumerate(args) if isinstance(x, int)])(*args)
+    jax.tree.map(np.testing.assert_allclose, jacobian, jax.jacfwd(function, argnums=argnums)(*args))
+
+
+def test_help_comes_without_jax():
+    script = (
+        "import sys; sys.argv = ['alphagrad', '--help']; from alphagrad.__main__ import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'jax', 'numba', 'numpy'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "search" in answer.stdout
+    assert answer.stdout.endswith("[]\n")
+
+
+def test_it_runs_as_a_module():
+    command = [sys.executable, "-m", "alphagrad", "--help"]
+    assert "Usage: alphagrad" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(("absent", "command"), [("typer", "tasks"), ("numba", "search RoeFlux_1d"), ("rich", "table")])
+def test_missing_packages_are_named(absent, command):
+    script = (
+        f"import sys; sys.modules[{absent!r}] = None; sys.argv = ['alphagrad', *{command.split()}]\n"
+        "from alphagrad.__main__ import main; main()"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.count("\n") == 1
+    assert answer.stderr.startswith("alphagrad: ")
+    assert absent in answer.stderr
+    assert "pip install 'graphax-alphagrad[search]'" in answer.stderr
+
+
+def test_main_speaks_of_warnings_in_one_line(monkeypatch, capsys):
+    import warnings
+
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    monkeypatch.setattr(sys, "argv", ["alphagrad", "--help"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert not left.value.code
+    assert "search" in capsys.readouterr().out
+    assert warnings.formatwarning("odd", UserWarning, "file", 1) == "alphagrad: odd\n"
+
+
+def test_no_arguments_are_answered_with_help():
+    assert answered() == answered("--help")
+
+
+def test_tasks():
+    text = answered("tasks")
+    rows = json.loads(answered("tasks", "--json"))
+    assert [row["name"] for row in rows] == list(tasks.TASKS | tasks.UNSEEN)
+    for row in rows:
+        assert row["name"] in text
+        assert row["description"] in text
+        assert row["inputs"] == len(tasks.get(row["name"]).argnums)
+        assert row["intermediates"] > 0
+        assert row["outputs"] > 0
+
+
+def test_search_ends_with_the_line_that_uses_the_order():
+    lines = answered("search", "roeflux_1d", *FEW).splitlines()
+    assert lines[0] == "98 vertices to eliminate"
+    assert lines[-4:-1] == ["", "import graphax", "from alphagrad.tasks.fluids import roe_flux_1d"]
+    task = tasks.get("RoeFlux_1d")
+    check_usage(lines[-3:], task.function, task.arguments(), task.argnums)
+
+
+def test_every_task_can_be_imported_as_the_line_says():
+    for task in (tasks.TASKS | tasks.UNSEEN).values():
+        assert getattr(importlib.import_module(task.function.__module__), task.function.__qualname__) is task.function
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--simplify",), ("--save", "order.json"), ("--simplify", "--save", "a b.json")]
+)
+def test_orders_of_own_functions(options):
+    lines = answered("search", "mine:f", "--args", "mine:make_args", *FEW, *options).splitlines()
+    mine = sys.modules["mine"]
+    check_usage(lines[-3:], mine.f, mine.make_args(), (0, 1))
+    if "--save" in options:
+        assert lines[-1] == f'graphax.jacve(f, order="{options[-1]}", argnums=(0, 1))'
+
+
+def test_arguments_that_are_not_floats_are_left_alone():
+    lines = answered("search", "mine:weighted", "--args", "mine:make_weighted", *FEW).splitlines()
+    assert lines[-1].endswith("argnums=(0, 2))")
+    mine = sys.modules["mine"]
+    check_usage(lines[-3:], mine.weighted, mine.make_weighted(), (0, 2))
+
+
+def test_argnums_and_a_tuple_of_arguments():
+    lines = answered("search", "mine:f", "--args", "mine:POINT", "--argnums", "1", *FEW).splitlines()
+    assert lines[-1].endswith("argnums=1)")
+    check_usage(lines[-3:], sys.modules["mine"].f, sys.modules["mine"].POINT, 1)
+    assert "argnums=(0, 3))" in answered("search", "RoeFlux_1d", "--argnums", "0,3", *FEW)
+
+
+def test_a_function_inside_a_class():
+    lines = answered("search", "mine:Group.inside", "--args", "mine:one", *FEW).splitlines()
+    assert lines[-2] == "from mine import Group"
+    check_usage(lines[-3:], sys.modules["mine"].Group.inside, (0.7,), 0)
+
+
+def test_the_function_of_a_task_needs_no_arguments():
+    assert answered("search", "alphagrad.tasks.equations:human_heart_dipole", *FEW).startswith("78 vertices")
+
+
+def test_nothing_to_eliminate_is_answered():
+    lines = answered("search", "mine:same", "--args", "mine:one", "--certified").splitlines()
+    assert "optimal" in "\n".join(lines)
+    assert float(used(lines[-3:])(2.0)) == 1.0
+
+
+def test_json_is_all_there_is():
+    result = alphagrad("search", "RobotArm_6DOF", "--counting", "raw", "--certified", "--json")
+    assert result.stderr == ""
+    found = json.loads(result.stdout)
+    assert found["target"] == "RobotArm_6DOF"
+    assert found["optimal"]
+    assert found["value"] == found["bound"] == found["cost"]["multiplications"] == 221
+    assert found["better_on_record"] is None
+    assert list(used(found["usage"])(*tasks.get("RobotArm_6DOF").arguments()))
+
+
+def test_options_reach_the_search():
+    options = ("--minimize", "1,0.5", "--counting", "raw", "--method", "anneal", "--seed", "3", "--start", "markowitz")
+    found = json.loads(answered("search", "RoeFlux_1d", *FEW, *options, "--json"))
+    assert found["minimize"] == "1·multiplications + 0.5·additions (raw)"
+    assert found["order"]["finder"] == "anneal"
+    assert found["order"]["seed"] == 3
+    assert found["history"][0][2] <= 407 + 0.5 * 164
+    assert found == json.loads(answered("search", "RoeFlux_1d", *FEW, *options, "--json")) | {
+        "history": found["history"],
+        "seconds": found["seconds"],
+    }
+
+
+def test_a_saved_order_is_started_from():
+    best = json.loads(answered("search", "RoeFlux_1d", *FEW, "--save", "best.json", "--json"))
+    again = json.loads(answered("search", "RoeFlux_1d", "--method", "presets", "--start", "best.json", "--json"))
+    assert again["value"] == best["value"]
+
+
+def test_better_orders_on_record_are_told():
+    best = json.loads(answered("search", "RoeFlux_1d", *FEW, "--json"))["value"]
+    text = answered("search", "RoeFlux_1d", "--method", "presets")
+    assert f"On record is a better order, with {best}; --resume starts from it.\n" in text
+    assert "On record" not in answered("search", "RoeFlux_1d", "--method", "presets", "--resume")
+
+
+def test_no_record_is_kept_if_none_is_wanted(tmp_path):
+    answered("search", "RoeFlux_1d", *FEW, "--no-record")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_workers():
+    presets = json.loads(answered("search", "RoeFlux_1d", "--method", "presets", "--no-record", "--json"))
+    found = json.loads(answered("search", "RoeFlux_1d", "--workers", "2", *FEW, "--json"))
+    assert found["value"] < presets["value"]
+    assert found["evaluations"] >= 2000
+
+
+def test_progress_is_shown_on_terminals_only():
+    on_terminal = {"FORCE_COLOR": "1", "TERM": "xterm"}
+    search = ("search", "RoeFlux_1d", "--budget", "0.3")
+    shown = alphagrad(*search, env=on_terminal)
+    assert "orders/s" in shown.stderr
+    assert "of 0.3 s" in shown.stderr
+    assert "\x1b" not in shown.stdout
+    assert alphagrad(*search, "--quiet", env=on_terminal).stderr == ""
+    assert alphagrad(*search, "--json", env=on_terminal).stderr == ""
+    assert alphagrad(*search).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("quiet", "said"), [(False, "preparing the search (compiled once per installation)…\n"), (True, "")]
+)
+def test_slow_compilation_is_told(quiet, said, monkeypatch, capsys):
+    monkeypatch.setattr(progress_line, "NOTICE_AFTER", 0.01)
+    monkeypatch.setattr(progress_line, "warm_up", lambda method: time.sleep(0.2))
+    with progress_line.ProgressLine(Budget(), quiet) as line:
+        line.prepare("auto")
+    assert capsys.readouterr().err == said
+
+
+def test_table():
+    rows = json.loads(answered("table", "RobotArm_6DOF", "EnzymeReaction", "--budget", "0.2", "--json"))
+    assert [(row["task"], row["counting"]) for row in rows] == [
+        ("RobotArm_6DOF", "paper, raw"),
+        *(("RobotArm_6DOF", name) for name in ("raw", "folded", "folded, simplified")),
+        *(("EnzymeReaction", name) for name in ("raw", "folded", "folded, simplified")),
+    ]
+    assert [rows[0][name] for name in ("forward", "reverse", "markowitz", "best")] == [397, 301, 288, 231]
+    assert [rows[1][name] for name in ("forward", "reverse", "markowitz", "best", "bound")] == [397, 301, 288, 221, 221]
+    assert rows[1]["gap"] == 0
+    assert all(row["best"] <= min(row["forward"], row["reverse"], row["markowitz"]) for row in rows)
+    text = answered("table", "RobotArm_6DOF", "--budget", "0.2", "--counting", "raw")
+    assert "optimal" in text
+    assert "folded" not in text
+    assert "not to be compared" not in text
+    assert "compared with it: MLP\n" in answered("table", "MLP", "--budget", "0.1", "--counting", "raw")
+    assert "raw" not in answered("table", "EnzymeReaction", "--budget", "0.2", "--counting", "folded")
+
+
+def interrupting(problem, seed, starts):
+    yield from portfolio.presets(problem, seed, starts)
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_search_gives_the_best_so_far(monkeypatch):
+    monkeypatch.setitem(portfolio.FINDERS, "auto", interrupting)
+    lines = answered("search", "RoeFlux_1d").splitlines()
+    assert "stopped: interrupted" in "\n".join(lines)
+    assert callable(used(lines[-3:]))
+    rows = json.loads(answered("table", "RoeFlux_1d", "--json"))
+    assert [row["counting"] for row in rows] == ["paper, raw", "raw"]
+
+
+def test_an_interruption_with_nothing_found_is_one():
+    result = alphagrad("search", "mine:f", "--args", "mine:interrupted")
+    assert result.exit_code == 130
+    assert result.stdout == ""
+
+
+BAD = {
+    "search RoeFlux1d": "did you mean RoeFlux_1d",
+    "search RoeFlux_1d --args mine:make_args": "--args is for module:function",
+    "search absent:f": "cannot import absent: ModuleNotFoundError: No module named 'absent'; run alphagrad in",
+    "search mine.py:f": "write mine",
+    "search broken:f": "cannot import broken: ValueError: not today",
+    "search leaving:f": "cannot import leaving: SystemExit: 3",
+    "search mine:absent": "mine has no absent; it has: jnp, np, f, make_args",
+    "search mine:number.real.absent": "mine has no number.real.absent",
+    "search mine:number": "mine:number is float, not a function",
+    "search mine:": "not of the form module:name",
+    "search mine:f": "give --args module:make_args",
+    "search mine:f --args make_args": "--args 'make_args' is not of the form module:name",
+    "search mine:f --args mine:failing": "--args mine:failing cannot be called without arguments: RuntimeError: no",
+    "search mine:f --args mine:number": "it must give the tuple of arguments",
+    "search mine:f --args mine:one": "f() missing 1 required positional argument: 'x'",
+    "search mine:f --args mine:whole_numbers": "nothing to differentiate by",
+    "search mine:f --args mine:POINT --argnums 7": "asks for positional argument 7",
+    "search mine:f --args mine:POINT --argnums x": "such as 0,2",
+    "search mine:branches --args mine:one": "branches cannot be traced",
+    "search RoeFlux_1d --budget 0": "more than zero, but has 0 seconds",
+    "search RoeFlux_1d --budget nan": "more than zero",
+    "search RoeFlux_1d --budget soon": "--budget",
+    "search RoeFlux_1d --evaluations 0": "more than zero, but has 0 evaluations",
+    "search RoeFlux_1d --certified --budget 1": "give it or a budget, not both",
+    "search RoeFlux_1d --minimize time": "one of: multiplications, operations, peak",
+    "search RoeFlux_1d --minimize 1,x": "a pair of weights",
+    "search RoeFlux_1d --minimize 0,0": "not both zero",
+    "search RoeFlux_1d --counting odd": "one of: folded, raw",
+    "search RoeFlux_1d --method magic": "one of: auto, presets",
+    "search RoeFlux_1d --seed -1": "a seed is zero or more",
+    "search RoeFlux_1d --workers 0": "at least one worker",
+    "search RoeFlux_1d --save absent/order.json": "there is no folder absent",
+    "search RoeFlux_1d --save order.txt": "ends in .json",
+    "search RoeFlux_1d --save folder.json": "cannot be written",
+    "search RoeFlux_1d --start junk.json": "'junk.json' is not a saved order",
+    "search RoeFlux_1d --start mine.py": "'mine.py' is not a saved order",
+    "search RoeFlux_1d --start other.json": "made for the graph another",
+    "search RoeFlux_1d --start absent.json": "no order file 'absent.json'",
+    "search RoeFlux_1d --start folder.json": "cannot be read",
+    "search RoeFlux_1d --start best": "presets are: auto, fwd",
+    "search": "Missing argument",
+    "search RoeFlux_1d --odd": "--odd",
+    "odd": "No such command 'odd'",
+    "table Odd": "no task is called 'Odd'",
+    "table --counting odd": "'raw', 'folded', 'both'",
+    "table --budget -1": "more than zero",
+    "tasks RoeFlux_1d": "unexpected extra argument",
+}
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_bad_input_is_answered_in_one_line(command):
+    result = alphagrad(*command.split())
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("alphagrad: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("\n")
+    assert BAD[command] in result.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_search(monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    result = alphagrad("search", "RoeFlux_1d", "--certified", "--save", "order.json")
+    assert result.exit_code == 2
+    assert "--save order.json: it cannot be written" in result.stderr
