@@ -69,7 +69,9 @@ def main() -> None:
     result = alphagrad.search(graph, counting="raw", budget=options.budget, progress=note, record=False)
     first, last = result.history[1], result.history[-1]
     print(f"reverse {result.history[0][2]:,.0f}; first greedy order {first[2]:,.0f} after {first[0]:.1f} s")
-    print(f"best {last[2]:,.0f} after {result.seconds:.1f} s, at least {result.bound:,.0f}; {peak_memory():.2f} GB at most")
+    print(
+        f"best {last[2]:,.0f} after {result.seconds:.1f} s, at least {result.bound:,.0f}; {peak_memory():.2f} GB at most"
+    )
 
 
 if __name__ == "__main__":

@@ -38,7 +38,9 @@ def graph_of(name: str):
     seed = int(name.removeprefix("generated_"))
     # Every other function is one of scalars; sizes vary.
     kinds = {"ranks": (0,)} if seed % 2 else {}
-    function = random_function(seed, inputs=3 + seed % 9, outputs=2 + seed % 7, intermediates=30 + 5 * (seed % 20), **kinds)
+    function = random_function(
+        seed, inputs=3 + seed % 9, outputs=2 + seed % 7, intermediates=30 + 5 * (seed % 20), **kinds
+    )
     return build_graph(function, *function.args, argnums=tuple(range(len(function.args))))
 
 

@@ -116,7 +116,9 @@ def random_below(rng, limit):
 
 @kernel
 def table_key(operation, left, right):
-    return (np.uint64(operation) << np.uint64(62)) + (np.uint64(left) << np.uint64(31)) + np.uint64(right) + np.uint64(1)
+    return (
+        (np.uint64(operation) << np.uint64(62)) + (np.uint64(left) << np.uint64(31)) + np.uint64(right) + np.uint64(1)
+    )
 
 
 @kernel

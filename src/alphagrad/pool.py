@@ -21,6 +21,8 @@ from .run import run
 
 # Evaluations of one trial: a second or so on a small graph.
 TRIAL = 200_000
+# Seconds that interrupted workers are given to answer.
+GRACE = 2.0
 # How many pools of our own may break before the search gives up on them.
 REPLACEMENTS = 5
 
@@ -114,6 +116,8 @@ class _Trials:
                 self._reporter.report(self._standing)
         except KeyboardInterrupt:
             stopped = "interrupted"
+            # Ctrl-C reaches the workers of a terminal, too, and they answer with what they have.
+            self._collect(wait(self._under_way, timeout=GRACE).done, crew)
         for future in self._under_way:
             future.cancel()
         if self._deserted and not self._found:

@@ -70,9 +70,7 @@ def run(
     order = Order(
         problem.vertices(best.nodes), graph.fingerprint, method, seed, value, bound, simplified=graph.simplified
     )
-    return SearchResult(
-        order, cost, value, bound, objective, tuple(history), evaluations, seconds, stopped, graph
-    )
+    return SearchResult(order, cost, value, bound, objective, tuple(history), evaluations, seconds, stopped, graph)
 
 
 def _cut_bound(graph: ComputationGraph, objective: Objective) -> float:

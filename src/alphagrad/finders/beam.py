@@ -10,7 +10,6 @@ from .finder import Step
 from .problem import Problem
 
 
-
 @kernel
 def expand(net, table, prices, prefixes, depth, done, charged, at):
     """The price of eliminating each remaining vertex after each prefix."""
