@@ -39,7 +39,7 @@ def random_graph(intermediates: int, ends: int, reach: int, seed: int) -> Comput
     outputs = range(intermediates + 1, intermediates + 1 + ends)
     edges.update({(outputs[n * ends // len(unused)], vertex): SCALAR for n, vertex in enumerate(unused)})
     used = {vertex for edge in edges for vertex in edge} | set(inputs)
-    kinds = {vertex: "input" for vertex in inputs} | {vertex: "output" for vertex in outputs}
+    kinds = dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output")
     vertices = {v: Vertex(v, kinds.get(v, "intermediate"), (), np.dtype(float), "random") for v in sorted(used)}
     kept = tuple(output if output in used else None for output in outputs)
     return ComputationGraph(vertices, tuple(inputs), kept, edges, intermediates, False, ())
@@ -69,9 +69,8 @@ def main() -> None:
     result = alphagrad.search(graph, counting="raw", budget=options.budget, progress=note, record=False)
     first, last = result.history[1], result.history[-1]
     print(f"reverse {result.history[0][2]:,.0f}; first greedy order {first[2]:,.0f} after {first[0]:.1f} s")
-    print(
-        f"best {last[2]:,.0f} after {result.seconds:.1f} s, at least {result.bound:,.0f}; {peak_memory():.2f} GB at most"
-    )
+    print(f"best {last[2]:,.0f} after {result.seconds:.1f} s, at least {result.bound:,.0f}")
+    print(f"{peak_memory():.2f} GB of memory at most")
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ class Budget:
                 budget = Budget(seconds=float(given))
             except (TypeError, ValueError):
                 raise SearchError(
-                    f"cannot read {given!r} as a budget; it is a number of seconds, Budget(seconds=..., evaluations=...) "
-                    f'or "certified"'
+                    f"cannot read {given!r} as a budget; it is a number of seconds, "
+                    f'Budget(seconds=..., evaluations=...), or "certified"'
                 ) from None
         for name, limit in (("seconds", budget.seconds), ("evaluations", budget.evaluations)):
             if limit is not None and not limit > 0:

@@ -1,8 +1,9 @@
 """Compiled elimination: what every order finder runs on.
 
 A graph on its way to becoming bipartite is a pool of edges in doubly linked lists, one list of incoming and one of
-outgoing edges for each node, whose heads are the pool's first entries. Eliminating a vertex unlinks its edges but leaves
-its own lists whole, so the last elimination can be undone exactly (Knuth's dancing links); what else changed is in a log.
+outgoing edges for each node, whose heads are the pool's first entries. Eliminating a vertex unlinks its edges but
+leaves its own lists whole, so the last elimination can be undone exactly (Knuth's dancing links); what else changed
+is in a log.
 
 Structures are numbers. What composing or adding two of them gives, and costs, stands in one hash table that Python
 fills from `graphax.structure` when a kernel meets a pair for the first time: a kernel then returns `UNKNOWN`, and is
@@ -37,10 +38,18 @@ def kernel(function: Callable) -> Callable:
     return compiled(function, _nrt=False)
 
 
+def inlined(function: Callable) -> Callable:
+    """A kernel that is written into its callers, so that its arguments are not passed."""
+    return compiled(function, _nrt=False, inline="always")
+
+
 DONE, UNKNOWN, FULL = 0, 1, 2
 PRODUCT, SUM = 0, 1
 # Places in `Net.now` and in the rows of `Net.saved`.
 EDGES, LOGGED, LIVE, MULTIPLICATIONS, ADDITIONS, DEPTH, STAMP = range(7)
+# Columns of `Net.edges`: one row is one cache line.
+SOURCE, TARGET, STRUCTURE, NEXT_IN, PREV_IN, NEXT_OUT, PREV_OUT = range(7)
+COLUMNS = 8
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
@@ -59,18 +68,19 @@ class Table(NamedTuple):
 
 
 class Net(NamedTuple):
-    """The pool of edges and what it takes to go back."""
+    """The pool of edges and what it takes to go back.
 
-    source: np.ndarray
-    target: np.ndarray
-    structure: np.ndarray
-    key: np.ndarray
-    next_in: np.ndarray
-    prev_in: np.ndarray
-    next_out: np.ndarray
-    prev_out: np.ndarray
-    log_edge: np.ndarray
-    log_old: np.ndarray
+    Attributes:
+        edges: a row for each edge, with the columns named above; the first rows are the heads of the nodes' lists.
+        log: the edges that eliminations made (their old structure is -1) or changed, and their old structures.
+        eliminated, peak, saved, saved_digest: by depth, the vertex, the most numbers held, and what to return to.
+        mark, stamp: by node, the edge to the target in hand, valid if stamped with the present stamp.
+        now: counters, by the places named above.
+        digest: a sum over all edges that tells states apart.
+    """
+
+    edges: np.ndarray
+    log: np.ndarray
     eliminated: np.ndarray
     peak: np.ndarray
     saved: np.ndarray
@@ -91,7 +101,7 @@ class Prices(NamedTuple):
     reference: float
 
 
-@kernel
+@inlined
 def mixed(x):
     x = (x ^ (x >> np.uint64(30))) * _MIX_2
     return x ^ (x >> np.uint64(27))
@@ -114,14 +124,14 @@ def random_below(rng, limit):
     return np.int64(random_bits(rng) >> np.uint64(33)) % limit
 
 
-@kernel
+@inlined
 def table_key(operation, left, right):
     return (
         (np.uint64(operation) << np.uint64(62)) + (np.uint64(left) << np.uint64(31)) + np.uint64(right) + np.uint64(1)
     )
 
 
-@kernel
+@inlined
 def find(table, operation, left, right):
     """The row of a product or sum, or -1 if it is not known yet."""
     key = table_key(operation, left, right)
@@ -148,18 +158,34 @@ def insert(table, operation, left, right, result, multiplications, additions):
     table.additions[row] = additions
 
 
-@kernel
+@inlined
+def edge_digest(net, table, edge):
+    source, target = np.uint64(net.edges[edge, SOURCE]), np.uint64(net.edges[edge, TARGET])
+    ends = mixed((source << np.uint64(32)) + target + _MIX) | np.uint64(1)
+    return ends * table.signature[net.edges[edge, STRUCTURE]]
+
+
+@inlined
 def connect(net, table, source, target, structure):
     """Add an edge to the pool."""
     edge = net.now[EDGES]
     net.now[EDGES] += 1
-    net.source[edge], net.target[edge], net.structure[edge] = source, target, structure
-    net.key[edge] = mixed((np.uint64(source) << np.uint64(32)) + np.uint64(target) + _MIX) | np.uint64(1)
-    last = net.prev_in[target]
-    net.next_in[last], net.prev_in[edge], net.next_in[edge], net.prev_in[target] = edge, last, target, edge
-    last = net.prev_out[source]
-    net.next_out[last], net.prev_out[edge], net.next_out[edge], net.prev_out[source] = edge, last, source, edge
-    net.digest[0] += net.key[edge] * table.signature[structure]
+    net.edges[edge, SOURCE], net.edges[edge, TARGET], net.edges[edge, STRUCTURE] = source, target, structure
+    last = net.edges[target, PREV_IN]
+    net.edges[last, NEXT_IN], net.edges[edge, PREV_IN], net.edges[edge, NEXT_IN], net.edges[target, PREV_IN] = (
+        edge,
+        last,
+        target,
+        edge,
+    )
+    last = net.edges[source, PREV_OUT]
+    net.edges[last, NEXT_OUT], net.edges[edge, PREV_OUT], net.edges[edge, NEXT_OUT], net.edges[source, PREV_OUT] = (
+        edge,
+        last,
+        source,
+        edge,
+    )
+    net.digest[0] += edge_digest(net, table, edge)
     net.now[LIVE] += table.stored[structure]
 
 
@@ -167,7 +193,9 @@ def connect(net, table, source, target, structure):
 def load(net, table, sources, targets, structures):
     """Fill an empty pool."""
     for node in range(len(net.mark)):
-        net.next_in[node] = net.prev_in[node] = net.next_out[node] = net.prev_out[node] = node
+        net.edges[node, NEXT_IN] = net.edges[node, PREV_IN] = net.edges[node, NEXT_OUT] = net.edges[node, PREV_OUT] = (
+            node
+        )
     net.now[:] = 0
     net.digest[0] = 0
     net.stamp[:] = -1
@@ -176,22 +204,28 @@ def load(net, table, sources, targets, structures):
         connect(net, table, sources[edge], targets[edge], structures[edge])
 
 
-@kernel
+@inlined
 def _detach(net, table, vertex):
     """Unlink all edges of ``vertex`` from its neighbours; returns the numbers they hold."""
     dropped = 0
-    edge = net.next_in[vertex]
+    edge = net.edges[vertex, NEXT_IN]
     while edge != vertex:
-        net.next_out[net.prev_out[edge]], net.prev_out[net.next_out[edge]] = net.next_out[edge], net.prev_out[edge]
-        net.digest[0] -= net.key[edge] * table.signature[net.structure[edge]]
-        dropped += table.stored[net.structure[edge]]
-        edge = net.next_in[edge]
-    edge = net.next_out[vertex]
+        net.edges[net.edges[edge, PREV_OUT], NEXT_OUT], net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = (
+            net.edges[edge, NEXT_OUT],
+            net.edges[edge, PREV_OUT],
+        )
+        net.digest[0] -= edge_digest(net, table, edge)
+        dropped += table.stored[net.edges[edge, STRUCTURE]]
+        edge = net.edges[edge, NEXT_IN]
+    edge = net.edges[vertex, NEXT_OUT]
     while edge != vertex:
-        net.next_in[net.prev_in[edge]], net.prev_in[net.next_in[edge]] = net.next_in[edge], net.prev_in[edge]
-        net.digest[0] -= net.key[edge] * table.signature[net.structure[edge]]
-        dropped += table.stored[net.structure[edge]]
-        edge = net.next_out[edge]
+        net.edges[net.edges[edge, PREV_IN], NEXT_IN], net.edges[net.edges[edge, NEXT_IN], PREV_IN] = (
+            net.edges[edge, NEXT_IN],
+            net.edges[edge, PREV_IN],
+        )
+        net.digest[0] -= edge_digest(net, table, edge)
+        dropped += table.stored[net.edges[edge, STRUCTURE]]
+        edge = net.edges[edge, NEXT_OUT]
     return dropped
 
 
@@ -204,79 +238,86 @@ def undo(net):
     log = net.now[LOGGED]
     while log > net.saved[depth, LOGGED]:
         log -= 1
-        edge, old = net.log_edge[log], net.log_old[log]
+        edge, old = net.log[log, 0], net.log[log, 1]
         if old >= 0:
-            net.structure[edge] = old
+            net.edges[edge, STRUCTURE] = old
         else:
-            net.next_in[net.prev_in[edge]], net.prev_in[net.next_in[edge]] = net.next_in[edge], net.prev_in[edge]
-            net.next_out[net.prev_out[edge]], net.prev_out[net.next_out[edge]] = net.next_out[edge], net.prev_out[edge]
-    edge = net.prev_out[vertex]
+            net.edges[net.edges[edge, PREV_IN], NEXT_IN], net.edges[net.edges[edge, NEXT_IN], PREV_IN] = (
+                net.edges[edge, NEXT_IN],
+                net.edges[edge, PREV_IN],
+            )
+            net.edges[net.edges[edge, PREV_OUT], NEXT_OUT], net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = (
+                net.edges[edge, NEXT_OUT],
+                net.edges[edge, PREV_OUT],
+            )
+    edge = net.edges[vertex, PREV_OUT]
     while edge != vertex:
-        net.next_in[net.prev_in[edge]] = net.prev_in[net.next_in[edge]] = edge
-        edge = net.prev_out[edge]
-    edge = net.prev_in[vertex]
+        net.edges[net.edges[edge, PREV_IN], NEXT_IN] = net.edges[net.edges[edge, NEXT_IN], PREV_IN] = edge
+        edge = net.edges[edge, PREV_OUT]
+    edge = net.edges[vertex, PREV_IN]
     while edge != vertex:
-        net.next_out[net.prev_out[edge]] = net.prev_out[net.next_out[edge]] = edge
-        edge = net.prev_in[edge]
+        net.edges[net.edges[edge, PREV_OUT], NEXT_OUT] = net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = edge
+        edge = net.edges[edge, PREV_IN]
     for place in range(DEPTH):
         net.now[place] = net.saved[depth, place]
     net.digest[0] = net.saved_digest[depth]
 
 
-@kernel
+@inlined
 def _join(net, table, source, target, structure, existing):
     """Add a product to the edge from ``source`` to ``target``, or make that edge. Returns a status."""
-    if net.now[LOGGED] >= len(net.log_edge) or net.now[EDGES] >= len(net.source):
+    if net.now[LOGGED] >= len(net.log) or net.now[EDGES] >= len(net.edges):
         return FULL
     log = net.now[LOGGED]
     if existing < 0:
-        net.log_edge[log], net.log_old[log] = net.now[EDGES], -1
+        net.log[log, 0], net.log[log, 1] = net.now[EDGES], -1
         net.now[LOGGED] += 1
         connect(net, table, source, target, structure)
         return DONE
-    old = net.structure[existing]
+    old = net.edges[existing, STRUCTURE]
     row = find(table, SUM, old, structure)
     if row < 0:
         return UNKNOWN
     net.now[ADDITIONS] += table.additions[row]
     new = table.result[row]
     if new != old:
-        net.log_edge[log], net.log_old[log] = existing, old
+        net.log[log, 0], net.log[log, 1] = existing, old
         net.now[LOGGED] += 1
-        net.structure[existing] = new
-        net.digest[0] += net.key[existing] * (table.signature[new] - table.signature[old])
+        net.digest[0] -= edge_digest(net, table, existing)
+        net.edges[existing, STRUCTURE] = new
+        net.digest[0] += edge_digest(net, table, existing)
         net.now[LIVE] += table.stored[new] - table.stored[old]
     return DONE
 
 
-@kernel
+@inlined
 def _combine(net, table, vertex):
     """Compose every incoming with every outgoing edge of a detached vertex. Returns a status."""
-    outgoing = net.next_out[vertex]
+    outgoing = net.edges[vertex, NEXT_OUT]
     while outgoing != vertex:
-        target = net.target[outgoing]
+        target = net.edges[outgoing, TARGET]
         net.now[STAMP] += 1
         stamp = net.now[STAMP]
-        edge = net.next_in[target]
+        edge = net.edges[target, NEXT_IN]
         while edge != target:
-            net.mark[net.source[edge]], net.stamp[net.source[edge]] = edge, stamp
-            edge = net.next_in[edge]
-        incoming = net.next_in[vertex]
+            net.mark[net.edges[edge, SOURCE]], net.stamp[net.edges[edge, SOURCE]] = edge, stamp
+            edge = net.edges[edge, NEXT_IN]
+        incoming = net.edges[vertex, NEXT_IN]
         while incoming != vertex:
-            row = find(table, PRODUCT, net.structure[outgoing], net.structure[incoming])
+            row = find(table, PRODUCT, net.edges[outgoing, STRUCTURE], net.edges[incoming, STRUCTURE])
             if row < 0:
                 return UNKNOWN
             result = table.result[row]
             if result >= 0:
                 net.now[MULTIPLICATIONS] += table.multiplications[row]
                 net.now[ADDITIONS] += table.additions[row]
-                source = net.source[incoming]
+                source = net.edges[incoming, SOURCE]
                 existing = net.mark[source] if net.stamp[source] == stamp else np.int32(-1)
                 status = _join(net, table, source, target, result, existing)
                 if status != DONE:
                     return status
-            incoming = net.next_in[incoming]
-        outgoing = net.next_out[outgoing]
+            incoming = net.edges[incoming, NEXT_IN]
+        outgoing = net.edges[outgoing, NEXT_OUT]
     return DONE
 
 
@@ -308,6 +349,24 @@ def eliminate(net, table, prices, vertex):
 def rewind(net, depth):
     while net.now[DEPTH] > depth:
         undo(net)
+
+
+@kernel
+def list_neighbours(net, vertex, into):
+    """Write the nodes before and after ``vertex`` to ``into`` and return how many there are. If it was eliminated last,
+    those are the ones whose edges changed."""
+    count = 0
+    edge = net.edges[vertex, NEXT_IN]
+    while edge != vertex:
+        into[count] = net.edges[edge, SOURCE]
+        count += 1
+        edge = net.edges[edge, NEXT_IN]
+    edge = net.edges[vertex, NEXT_OUT]
+    while edge != vertex:
+        into[count] = net.edges[edge, TARGET]
+        count += 1
+        edge = net.edges[edge, NEXT_OUT]
+    return count
 
 
 @kernel

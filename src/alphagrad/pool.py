@@ -1,8 +1,8 @@
 """Searching on many workers: independent trials on any `concurrent.futures.Executor`.
 
-A trial is a search with a seed of its own and a fixed number of evaluations, so what it finds does not depend on where or
-when it runs. Of the trials that finish, the best counts, and the first of equal ones. A worker that dies takes along the
-trials it was working on; a pool of our own is replaced and those are given out again.
+A trial is a search with a seed of its own and a fixed number of evaluations, so what it finds does not depend on where
+or when it runs. Of the trials that finish, the best counts, and the first of equal ones. A worker that dies takes along
+the trials it was working on; a pool of our own is replaced and those are given out again.
 """
 
 import multiprocessing

@@ -1,8 +1,8 @@
 """The best orders known for each graph and objective: those that ship with the package, and the user's own.
 
 A shelf is a folder with one file for each order, ``<graph>/<objective>/<value>.json``. An order is added by moving a
-finished file into place, and only files with higher values are ever removed, so any number of processes may add orders at
-once without locks: the best one stays. Nothing on a shelf is believed: an order is checked against the graph and
+finished file into place, and only files with higher values are ever removed, so any number of processes may add orders
+at once without locks: the best one stays. Nothing on a shelf is believed: an order is checked against the graph and
 counted again, and a file that does not hold what it says is set aside.
 """
 
@@ -45,7 +45,7 @@ def best_known(graph: ComputationGraph, objective: Objective | None = None) -> O
     """The best order on record for this very graph, or None."""
     objective = objective or Objective()
     found = [read(shelf, graph, objective) for shelf in (shipped_shelf(), user_shelf())]
-    return min((order for order in found if order), key=lambda order: order.cost, default=None)
+    return min((order for order in found if order), key=lambda order: order.cost or 0, default=None)
 
 
 def offer(result: SearchResult) -> None:

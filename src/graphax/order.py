@@ -33,8 +33,8 @@ class Order:
     fingerprint: str = ""
     finder: str = ""
     seed: int | None = None
-    cost: int | None = None
-    bound: int | None = None
+    cost: float | None = None
+    bound: float | None = None
     simplified: bool = False
 
     def __post_init__(self):

@@ -141,7 +141,7 @@ def test_bad_requests_are_refused(arguments, message):
 
 
 def test_arguments_that_do_not_fit_are_explained():
-    with pytest.raises(SearchError, match="f cannot be traced .*contracting"):
+    with pytest.raises(SearchError, match=r"f cannot be traced .*contracting"):
         alphagrad.search(f, X, W.T)
     with pytest.raises(SearchError, match="already"):
         alphagrad.search(TASKS["MLP"], X)
@@ -161,8 +161,12 @@ SECOND = Budget(evaluations=100_000)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     ("name", "best", "optimal"),
-    [("RoeFlux_1d", 295, False), ("RobotArm_6DOF", 221, True), ("HumanHeartDipole", 148, True)]
-    + [("PropaneCombustion", 88, True)],
+    [
+        ("RoeFlux_1d", 295, False),
+        ("RobotArm_6DOF", 221, True),
+        ("HumanHeartDipole", 148, True),
+        ("PropaneCombustion", 88, True),
+    ],
 )
 def test_raw_counts(name, best, optimal, seed):
     result = alphagrad.search(TASKS[name], counting="raw", budget=SECOND, seed=seed)

@@ -50,12 +50,12 @@ def test_counts_are_those_of_the_plan_on_tasks(name):
 def links(net):
     """The neighbours of every node, as the linked lists have them."""
     lists = []
-    for heads, following in ((net.next_in, net.source), (net.next_out, net.target)):
+    for following, end in ((kernels.NEXT_IN, kernels.SOURCE), (kernels.NEXT_OUT, kernels.TARGET)):
         for node in range(len(net.mark)):
-            edge, found = heads[node], []
+            edge, found = net.edges[node, following], []
             while edge != node:
-                found.append((int(following[edge]), int(net.structure[edge])))
-                edge = heads[edge]
+                found.append((int(net.edges[edge, end]), int(net.edges[edge, kernels.STRUCTURE])))
+                edge = net.edges[edge, following]
             lists.append(found)
     return lists
 

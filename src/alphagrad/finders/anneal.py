@@ -1,7 +1,7 @@
 """Simulated annealing over orders: vertices move within the order, and only the window they cross is evaluated again.
 
-A run sweeps a cursor along the order. With everything before the cursor eliminated, it tries moves of the vertices behind
-it: one is pulled to the cursor, or the vertex at the cursor is pushed back. The window between the two places is
+A run sweeps a cursor along the order. With everything before the cursor eliminated, it tries moves of the vertices
+behind it: one is pulled to the cursor, or the vertex at the cursor is pushed back. The window between the two places is
 eliminated in its new order; if the graph behind it is the same as before, the rest of the order costs what it did.
 """
 
@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import DEPTH, DONE, eliminate, evaluate, kernel, random_below, random_unit, rewind
+from ..kernels import (
+    DEPTH,
+    DONE,
+    eliminate,
+    evaluate,
+    kernel,
+    list_neighbours,
+    random_below,
+    random_unit,
+    rewind,
+)
 from .finder import Step, cheapest
 from .problem import Problem
 
@@ -38,14 +48,15 @@ class Walk(NamedTuple):
     digest: np.ndarray
     new_price: np.ndarray
     new_digest: np.ndarray
+    near: np.ndarray
     best: np.ndarray
     total: np.ndarray
     at: np.ndarray
     rng: np.ndarray
 
 
-def new_walk(order: np.ndarray, seed: int) -> Walk:
-    size = len(order)
+def new_walk(problem: Problem, order: np.ndarray, seed: int) -> Walk:
+    size = problem.size
     return Walk(
         order=order.astype(np.int32),
         position=np.zeros(size, np.int64),
@@ -53,32 +64,12 @@ def new_walk(order: np.ndarray, seed: int) -> Walk:
         digest=np.zeros(size, np.uint64),
         new_price=np.zeros(size),
         new_digest=np.zeros(size, np.uint64),
+        near=np.zeros(2 * len(problem.numbers), np.int32),
         best=order.astype(np.int32),
         total=np.array([np.inf, np.inf]),
         at=np.zeros(5, np.int64),
         rng=np.random.default_rng(seed).integers(1 << 63, size=1, dtype=np.uint64),
     )
-
-
-@kernel
-def _random_neighbour(net, rng, vertex, limit):
-    """A random intermediate neighbour of ``vertex``, or -1."""
-    chosen, seen = -1, 0
-    edge = net.next_in[vertex]
-    while edge != vertex:
-        if net.source[edge] < limit:
-            seen += 1
-            if random_below(rng, seen) == 0:
-                chosen = net.source[edge]
-        edge = net.next_in[edge]
-    edge = net.next_out[vertex]
-    while edge != vertex:
-        if net.target[edge] < limit:
-            seen += 1
-            if random_below(rng, seen) == 0:
-                chosen = net.target[edge]
-        edge = net.next_out[edge]
-    return chosen
 
 
 @kernel
@@ -88,8 +79,9 @@ def _far_end(net, walk, cursor, reach):
     size = len(walk.order)
     room = min(reach, size - 1 - cursor)
     if random_below(walk.rng, 2) == 0:
-        neighbour = _random_neighbour(net, walk.rng, walk.order[cursor], size)
-        if neighbour >= 0 and walk.position[neighbour] - cursor <= room:
+        count = list_neighbours(net, walk.order[cursor], walk.near)
+        neighbour = walk.near[random_below(walk.rng, count)]
+        if neighbour < size and walk.position[neighbour] - cursor <= room:
             return walk.position[neighbour]
     return cursor + min(room, np.int64(np.exp(random_unit(walk.rng) * np.log(room + 1.0))))
 
@@ -231,7 +223,7 @@ def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -
 
 
 def mean_price(problem: Problem, nodes: np.ndarray) -> float:
-    walk = new_walk(nodes, 0)
+    walk = new_walk(problem, nodes, 0)
     problem.call(sweep, walk, 0, 0.0, 0.0, 1, 0)
     return float(walk.total[CURRENT]) / max(1, problem.size)
 
@@ -244,7 +236,7 @@ def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
         return
     for run in count():
         again = run % 2 == 1
-        walk = new_walk(best if again else first, seed * 1_000_003 + run)
+        walk = new_walk(problem, best if again else first, seed * 1_000_003 + run)
         scale = mean_price(problem, walk.order)
         hot = 0.0 if problem.size > DESCEND_ONLY else HOT * scale * (0.5 if again else 1.0)
         yield from walked(problem, walk, 32 << (run // 2), hot, COLD * scale)
@@ -258,7 +250,7 @@ def temper(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
     start = cheapest(problem, starts)
     scale = mean_price(problem, start)
     temperatures = scale * COLD * (HOT / COLD) ** np.linspace(0, 1, 6)
-    walks = [new_walk(start, seed * 1_000_003 + number) for number in range(len(temperatures))]
+    walks = [new_walk(problem, start, seed * 1_000_003 + number) for number in range(len(temperatures))]
     rng = np.random.default_rng(seed)
     sweeps = 1 + PAUSE // (ATTEMPTS * problem.size)
     for odd in count():

@@ -3,7 +3,7 @@
 A state that was reached before at no higher cost is not entered again; states are told apart by a 64-bit digest of all
 their edges and structures. What remains to be eliminated costs at least the sum of the vertices' own bounds.
 
-On scalar graphs with raw counting two kinds of vertex are eliminated at once, without trying others. In both, the price
+Where all products on a scalar graph count alike, two kinds of vertex are eliminated at once, without trying others. In both, the price
 now is the least it can ever be, and no other vertex ever gets more neighbours by it:
 
 - one predecessor and one successor: wherever others would have met the vertex, they meet its one neighbour instead;
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import DEPTH, DONE, eliminate, kernel, price_of, undo
+from ..kernels import DEPTH, DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, kernel, price_of, undo
 from .finder import Step, cheapest
 from .problem import Problem
 
@@ -68,8 +68,15 @@ def new_tree(problem: Problem, incumbent: np.ndarray, upper: float) -> Tree:
         step=problem.objective.step,
         seen_keys=np.zeros(REMEMBERED, np.uint64),
         seen_cost=np.zeros(REMEMBERED),
-        at=np.array([0, 0, 1, problem.scalar and problem.objective.counting == "raw"], np.int64),
+        at=np.array([0, 0, 1, _reducible(problem)], np.int64),
     )
+
+
+def _reducible(problem: Problem) -> bool:
+    """Whether some vertices can be eliminated without trying others: the arguments at the top of this file are about
+    numbers of neighbours, so they hold for products alone."""
+    objective = problem.objective
+    return problem.scalar and objective.counting == "raw" and objective.minimize == "multiplications"
 
 
 @kernel
@@ -94,11 +101,14 @@ def _seen(tree, key, spent):
 def _forced(net, tree, vertex, price):
     """Whether eliminating ``vertex`` now is as good as anything (see the top of this file)."""
     size = len(tree.bounds)
-    first_in, first_out = net.next_in[vertex], net.next_out[vertex]
-    one_in, one_out = net.next_in[first_in] == vertex, net.next_out[first_out] == vertex
+    first_in, first_out = net.edges[vertex, NEXT_IN], net.edges[vertex, NEXT_OUT]
+    one_in, one_out = net.edges[first_in, NEXT_IN] == vertex, net.edges[first_out, NEXT_OUT] == vertex
     if one_in and one_out:
         return True
-    from_input, to_output = one_in and net.source[first_in] >= size, one_out and net.target[first_out] >= size
+    from_input, to_output = (
+        one_in and net.edges[first_in, SOURCE] >= size,
+        one_out and net.edges[first_out, TARGET] >= size,
+    )
     return (from_input or to_output) and price <= tree.bounds[vertex] + 1e-9
 
 

@@ -1,8 +1,8 @@
 """Greedy orders: graphax's presets, and a compiled greedy whose weights are sampled.
 
 The compiled one scores a vertex by what eliminating it is charged now, by the edges this creates, by whether its value
-is used more than once, and by where it stands in the program. Markowitz's rule, reverse and forward order, and "single-use
-values first" are corners of that space.
+is used more than once, and by where it stands in the program. Markowitz's rule, reverse and forward order, and
+"single-use values first" are corners of that space.
 """
 
 import heapq
@@ -13,7 +13,7 @@ import numpy as np
 
 from graphax.order import PRESETS, preset
 
-from ..kernels import DONE, EDGES, compiled, eliminate, mixed, undo
+from ..kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
 from .finder import Step
 from .problem import Problem, TooLarge
 
@@ -32,7 +32,7 @@ def _score(net, table, prices, weights, seed, vertex):
         return -np.inf, int(-price)
     created = net.now[EDGES] - edges
     undo(net)
-    successors = net.next_out[net.next_out[vertex]] != vertex
+    successors = net.edges[net.edges[vertex, NEXT_OUT], NEXT_OUT] != vertex
     late = vertex / len(net.eliminated)
     noise = (mixed(np.uint64(seed) + np.uint64(vertex) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
     score = weights[0] * price + weights[1] * created + weights[2] * successors + weights[3] * late + weights[4] * noise
@@ -55,8 +55,9 @@ def build(net, table, prices, weights, seed, order):
     place = 0
     touched = np.zeros(len(net.mark), np.int32)
     while place < size:
-        score, vertex = heapq.heappop(heap)
-        if done[vertex] or current[vertex] != score:
+        lowest, chosen = heapq.heappop(heap)
+        vertex = int(chosen)
+        if done[vertex] or current[vertex] != lowest:
             continue
         charged = eliminate(net, table, prices, vertex)
         if charged < 0:
@@ -64,18 +65,7 @@ def build(net, table, prices, weights, seed, order):
         order[place] = vertex
         done[vertex] = True
         place += 1
-        near = 0
-        edge = net.next_in[vertex]
-        while edge != vertex:
-            touched[near] = net.source[edge]
-            near += 1
-            edge = net.next_in[edge]
-        edge = net.next_out[vertex]
-        while edge != vertex:
-            touched[near] = net.target[edge]
-            near += 1
-            edge = net.next_out[edge]
-        for number in range(near):
+        for number in range(list_neighbours(net, vertex, touched)):
             neighbour = touched[number]
             if neighbour < size:
                 score, status = _score(net, table, prices, weights, seed, neighbour)

@@ -11,11 +11,14 @@ from graphax.structure import add, compose
 
 from ..kernels import (
     ADDITIONS,
+    COLUMNS,
+    DEPTH,
     DONE,
     FULL,
     LIVE,
     MULTIPLICATIONS,
     PRODUCT,
+    STAMP,
     Net,
     Prices,
     Table,
@@ -25,7 +28,6 @@ from ..kernels import (
     rewind,
 )
 from .objective import Objective
-
 
 # The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
 LARGEST_LOG = 1 << 23
@@ -128,19 +130,17 @@ class Problem:
     def _new_net(self, room: int) -> Net:
         nodes = len(self.numbers)
         pool = nodes + len(self._edges[0]) + room
-        links = (np.zeros(pool, np.int32) for _ in range(4))
+        depths = self.size + 1
         net = Net(
-            *(np.zeros(pool, np.int32) for _ in range(3)),
-            np.zeros(pool, np.uint64),
-            *links,
-            *(np.zeros(room, np.int32) for _ in range(2)),
-            eliminated=np.zeros(self.size + 1, np.int32),
-            peak=np.zeros(self.size + 1, np.int64),
-            saved=np.zeros((self.size + 1, 7), np.int64),
-            saved_digest=np.zeros(self.size + 1, np.uint64),
+            edges=np.zeros((pool, COLUMNS), np.int32),
+            log=np.zeros((room, 2), np.int32),
+            eliminated=np.zeros(depths, np.int32),
+            peak=np.zeros(depths, np.int64),
+            saved=np.zeros((depths, DEPTH), np.int64),
+            saved_digest=np.zeros(depths, np.uint64),
             mark=np.zeros(nodes, np.int32),
             stamp=np.zeros(nodes, np.int64),
-            now=np.zeros(7, np.int64),
+            now=np.zeros(STAMP + 1, np.int64),
             digest=np.zeros(1, np.uint64),
         )
         load(net, self.algebra.table, *self._edges)
@@ -156,10 +156,10 @@ class Problem:
             status = kernel(self.net, self.algebra.table, prices or self.prices, *args)
             if status == DONE:
                 return
-            if status == FULL and len(self.net.log_edge) >= LARGEST_LOG:
+            if status == FULL and len(self.net.log) >= LARGEST_LOG:
                 raise TooLarge
             if status == FULL:
-                self.net = self._new_net(2 * len(self.net.log_edge))
+                self.net = self._new_net(2 * len(self.net.log))
             else:
                 self.algebra.learn()
 
@@ -173,8 +173,8 @@ class Problem:
         """What eliminating in this order costs: the same numbers as `graphax.Plan.cost`."""
         self.charged(nodes)
         peak = int(self.net.peak[: self.size].max(initial=self._stored_first))
-        counts = (int(self.net.now[place]) for place in (MULTIPLICATIONS, ADDITIONS))
-        return Cost(*counts, peak, self.objective.counting)
+        multiplications, additions = int(self.net.now[MULTIPLICATIONS]), int(self.net.now[ADDITIONS])
+        return Cost(multiplications, additions, peak, self.objective.counting)
 
     def charged(self, nodes: np.ndarray) -> float:
         """The price of an order by the kernels' measure, without the one that breaks ties."""

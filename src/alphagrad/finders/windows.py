@@ -1,4 +1,4 @@
-"""Exact reordering of windows: the best order of a few consecutive eliminations, by dynamic programming over subsets."""
+"""Exact reordering of windows: the best order of a few consecutive eliminations, by dynamic programming."""
 
 from collections.abc import Iterator
 
@@ -108,7 +108,7 @@ def windows(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
     """Reorder the windows of the best start until none improves."""
     if problem.size < 2:
         return
-    walk = new_walk(cheapest(problem, starts), seed)
+    walk = new_walk(problem, cheapest(problem, starts), seed)
     before = np.inf
     while True:
         yield from reordered(problem, walk)

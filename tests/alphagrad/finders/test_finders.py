@@ -55,7 +55,7 @@ def test_a_walk_knows_its_total(graph):
     problem = Problem(graph, Objective("weighted", "folded", (1.0, 0.25)))
     if problem.size < 2:
         return
-    walk = anneal.new_walk(np.arange(problem.size, dtype=np.int32), 3)
+    walk = anneal.new_walk(problem, np.arange(problem.size, dtype=np.int32), 3)
     for _ in anneal.walked(problem, walk, 20, 5.0, 0.5):
         pass
     tie_break = problem.prices.addition - problem.plain_prices.addition
