@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import graphax as gx
 from graphax.bound import OBJECTIVES, vertex_bounds
-from graphax.graph import Vertex
 from graphax.plan import COUNTINGS, Elimination
-from graphax.structure import dense, identity
 
 from .programs import ELEMENTWISE, programs
+from .scalar_graphs import EDGES, scalar_graph, scalar_graphs
 
 thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
@@ -55,31 +54,6 @@ def test_no_order_at_all_beats_the_bound(program):
     assume(len(graph.intermediates) <= 5)
     for order in permutations(graph.intermediates):
         check(graph, order)
-
-
-EDGES = {"values": dense((), ()), "known": dense((), (), 2.0), "one": identity(()), "copy": identity((), renaming=True)}
-
-
-@st.composite
-def scalar_graphs(draw, intermediates=6):
-    """Graphs of single numbers with edges of all kinds."""
-    inputs, outputs = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    middle = draw(st.integers(1, intermediates))
-    first_output = middle + 1
-    numbers = [*range(1 - inputs, 1), *range(1, first_output + outputs)]
-    edges = {}
-    for target in range(1, first_output + outputs):
-        sources = [n for n in numbers if n < target and n < first_output]
-        for source in draw(st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True)):
-            edges[target, source] = EDGES[draw(st.sampled_from(sorted(EDGES)))]
-    for source in range(1, first_output):
-        if not any(s == source for _, s in edges):
-            edges[draw(st.integers(first_output, numbers[-1])), source] = EDGES["values"]
-    kinds = {n: "input" if n <= 0 else "intermediate" if n < first_output else "output" for n in numbers}
-    vertices = {n: Vertex(n, kind, (), np.dtype(float), "") for n, kind in kinds.items()}
-    return gx.ComputationGraph(
-        vertices, tuple(range(0, -inputs, -1)), tuple(range(first_output, numbers[-1] + 1)), edges, middle, False, ()
-    )
 
 
 @given(graph=scalar_graphs(), shuffle=st.randoms(use_true_random=False))
@@ -169,10 +143,8 @@ def test_bounds_can_be_changed_without_harm():
 
 def test_long_chains_take_seconds():
     count = 5_000
-    kinds = {0: "input", count: "output"}
-    vertices = {n: Vertex(n, kinds.get(n, "intermediate"), (), np.dtype(float), "") for n in range(count + 1)}
-    edges = {(n + 1, n): dense((), ()) for n in range(count)}
-    graph = gx.ComputationGraph(vertices, (0,), (count,), edges, count, False, ())
+    edges = {(n + 1, n): EDGES["values"] for n in range(count)}
+    graph = scalar_graph(1, count - 1, 1, edges)
     assert graph.lower_bound() == count - 1
     assert graph.lower_bound("peak") == count + 1
 

@@ -1,0 +1,257 @@
+"""Lower bounds on multiplications that grow with the time spent on them, up to proofs of optimality."""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+
+from graphax import ComputationGraph
+from graphax.bound import single_elements
+
+from .conditional_cuts import ConditionalCuts, Vertices
+from .reduction import Core, reduced
+from .scalar_graph import ScalarGraph
+from .scenarios import Scenario, ScenarioProgram, Solution
+
+# Costs are whole numbers and the solver works to about 1e-6, so a bound this little above one is taken for it.
+_ROUNDING = 0.01
+# A share or a gain above zero.
+_SOME = 1e-6
+# The relaxation is refined until it has not risen by this for so many rounds.
+_RISE, _PATIENCE = 0.3, 5
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a search established: no order takes fewer multiplications than ``bound``, and ``order`` takes ``cost``.
+
+    ``order`` is None, and ``cost`` too, if none was found on the way.
+    """
+
+    bound: int
+    order: tuple[int, ...] | None = None
+    cost: int | None = None
+
+    @property
+    def optimal(self) -> bool:
+        return self.bound == self.cost
+
+
+def tightened_bound(
+    graph: ComputationGraph, counting: str = "folded", seconds: float = 10.0, upper: int | None = None
+) -> int:
+    """A lower bound on the multiplications of every order, never below ``graph.lower_bound``; see `prove`."""
+    return prove(graph, counting, seconds, upper).bound
+
+
+def prove(graph: ComputationGraph, counting: str = "folded", seconds: float = 10.0, upper: int | None = None) -> Proof:
+    """Search for a lower bound on the multiplications of every order.
+
+    It stops when the bound reaches ``upper``, the cost of a known order, or that of an order found on the way.
+    Graphs of arrays get ``graph.lower_bound``. Given enough time, the result does not depend on it.
+    """
+    least = graph.lower_bound(counting=counting)
+    if not graph.intermediates or not single_elements(graph) or (upper is not None and least >= upper):
+        return Proof(least)
+    return _Search(graph, counting, monotonic() + seconds, upper, least).run()
+
+
+class _Search:
+    def __init__(self, graph: ComputationGraph, counting: str, deadline: float, upper: int | None, least: int):
+        self._graph, self._counting, self._deadline = graph, counting, deadline
+        self._core: Core = reduced(ScalarGraph(graph, counting))
+        self._cuts = ConditionalCuts(self._core.graph)
+        self._program = ScenarioProgram(self._cuts)
+        self._bound, self._upper = least, math.inf if upper is None else upper
+        self._order: tuple[int, ...] | None = None
+        self._cost: int | None = None
+
+    def run(self) -> Proof:
+        self._record(sum(leaves[0].cost for leaves in self._program.scenarios.values()))
+        if not self._program.vertices:
+            self._offer([])
+        self._relax()
+        while not self._is_over():
+            if not self._branch():
+                break
+        return Proof(self._bound, self._order, self._cost)
+
+    def _is_over(self) -> bool:
+        return self._bound >= self._upper or monotonic() >= self._deadline
+
+    def _record(self, bound: float) -> None:
+        self._bound = max(self._bound, self._core.settled + math.ceil(bound - _ROUNDING))
+
+    def _offer(self, order: list[int]) -> None:
+        """Take note of an order of the core."""
+        whole = (*self._core.eliminated, *order)
+        state = ScalarGraph(self._graph, self._counting)
+        cost = sum(state.eliminate(vertex) for vertex in whole)
+        if self._cost is None or cost < self._cost:
+            self._order, self._cost = whole, cost
+            self._upper = min(self._upper, cost)
+
+    def _solve(self, integral: bool) -> Solution | None:
+        solution = self._program.solve(self._deadline - monotonic(), integral)
+        if solution is not None:
+            self._record(solution.bound)
+        return solution
+
+    def _relax(self) -> None:
+        """Split scenarios where the optimum over fractions uses them, as long as that raises it."""
+        last, waited = -math.inf, 0
+        while not self._is_over() and waited < _PATIENCE:
+            solution = self._solve(integral=False)
+            if solution is None:
+                return
+            waited = 0 if solution.bound > last + _RISE else waited + 1
+            last = max(last, solution.bound)
+            cycles = _violated_cycles(self._program.vertices, solution) - self._program.cycles
+            self._program.cycles |= cycles
+            if not self._split_by_gain(solution) and not cycles:
+                return
+
+    def _split_by_gain(self, solution: Solution) -> bool:
+        splits = []
+        for vertex, shares in solution.shares.items():
+            for number, share in enumerate(shares):
+                if share > _SOME and not self._is_over():
+                    other = self._best_question(vertex, self._program.scenarios[vertex][number], share, solution)
+                    splits += [] if other is None else [(vertex, number, other)]
+        for vertex, number, other in reversed(splits):
+            self._program.split(vertex, number, [(other, True)])
+        return bool(splits)
+
+    def _best_question(self, vertex: int, scenario: Scenario, share: float, solution: Solution) -> int | None:
+        """The vertex of which to know whether it comes before raises the cost most, as the solution has it."""
+        best, most = None, 0.0
+        for other in sorted(self._cuts.relevant(vertex) - scenario.before - scenario.after):
+            before = self._cuts.bound(vertex, scenario.before | {other}, scenario.after) - scenario.cost
+            after = self._cuts.bound(vertex, scenario.before, scenario.after | {other}) - scenario.cost
+            likely = solution.precedence(other, vertex)
+            # What a question may raise elsewhere decides between those that raise nothing here.
+            gain = share * (likely * before + (1 - likely) * after) + 1e-3 * (before + after)
+            if gain > most + 1e-9:
+                best, most = other, gain
+        return best
+
+    def _branch(self) -> bool:
+        """Solve for whole numbers and split what does not hold for the order found; False if all does, or no time."""
+        solution = self._solve(integral=True)
+        if solution is None or not solution.shares:
+            return False
+        order, cycles = self._ordered(solution)
+        self._program.cycles |= cycles
+        if cycles:
+            return True
+        self._offer(order)
+        return self._split_by_order(order, solution)
+
+    def _ordered(self, solution: Solution) -> tuple[list[int], set[tuple[int, ...]]]:
+        """An order as the solution has it, cheapest first where it leaves a choice, or cycles that prevent one."""
+        following: dict[int, set[int]] = {v: set() for v in self._program.vertices}
+        for a, b in solution.first:
+            first, second = (a, b) if solution.precedence(a, b) > 0.5 else (b, a)
+            following[first].add(second)
+        waiting = {v: 0 for v in following}
+        for second in (w for group in following.values() for w in group):
+            waiting[second] += 1
+        state, order = self._core.graph.copy(), []
+        ready = {v for v, count in waiting.items() if not count}
+        while ready:
+            vertex = min(ready, key=lambda v: (state.cost(v) - self._cuts.bound(v), v))
+            ready.remove(vertex)
+            state.eliminate(vertex)
+            order.append(vertex)
+            for second in following[vertex]:
+                waiting[second] -= 1
+                ready |= set() if waiting[second] else {second}
+        return order, _shortest_cycles(following, set(following) - set(order))
+
+    def _split_by_order(self, order: list[int], solution: Solution) -> bool:
+        """Tell apart what makes eliminations cost more in this order than their scenarios say."""
+        changed = False
+        for place, vertex in enumerate(order):
+            before, after = frozenset(order[:place]), frozenset(order[place + 1 :])
+            for number, scenario in reversed(list(enumerate(self._program.scenarios[vertex]))):
+                chosen = solution.shares[vertex][number] > _SOME
+                holds = scenario.before <= before and scenario.after <= after
+                if chosen and holds and self._cuts.bound(vertex, before, after) > scenario.cost:
+                    self._program.split(vertex, number, self._reasons(vertex, scenario, before, after))
+                    changed = True
+        return changed
+
+    def _reasons(self, vertex: int, scenario: Scenario, before: Vertices, after: Vertices) -> list[tuple[int, bool]]:
+        """A few relations that suffice for the cost, those that raise it most first."""
+        target = self._cuts.bound(vertex, before, after)
+
+        def cost(others: set[int]) -> int:
+            return self._cuts.bound(vertex, scenario.before | others & before, scenario.after | others & after)
+
+        needed = set(self._cuts.relevant(vertex) - scenario.before - scenario.after)
+        for other in sorted(needed, key=lambda w: (-abs(w - vertex), w)):
+            if cost(needed - {other}) >= target:
+                needed.remove(other)
+        chosen: list[int] = []
+        while needed:
+            other = max(sorted(needed), key=lambda w: cost({*chosen, w}))
+            needed.remove(other)
+            chosen.append(other)
+        return [(other, other in before) for other in chosen]
+
+
+def _shortest_cycles(following: dict[int, set[int]], among: set[int]) -> set[tuple[int, ...]]:
+    """A shortest cycle through each of the vertices that has one."""
+    cycles = set()
+    for start in sorted(among):
+        parent: dict[int, int | None] = {start: None}
+        queue = deque([start])
+        while queue:
+            here = queue.popleft()
+            if start in following[here]:
+                cycles.add(_turned(_walked(parent, here)))
+                break
+            for there in sorted(following[here] & among - parent.keys()):
+                parent[there] = here
+                queue.append(there)
+    return cycles
+
+
+def _walked(parent: dict[int, int | None], vertex: int | None) -> list[int]:
+    path = []
+    while vertex is not None:
+        path.append(vertex)
+        vertex = parent[vertex]
+    return path[::-1]
+
+
+def _turned(cycle: list[int]) -> tuple[int, ...]:
+    """The cycle from its least vertex on."""
+    start = cycle.index(min(cycle))
+    return tuple(cycle[start:] + cycle[:start])
+
+
+def _violated_cycles(vertices: list[int], solution: Solution) -> set[tuple[int, ...]]:
+    """Cycles of which the solution holds more than all arcs but one; for each arc the worst, by shortest paths."""
+    position = {vertex: n for n, vertex in enumerate(vertices)}
+    missing = np.full((len(vertices), len(vertices)), np.inf)
+    for a, b in solution.first:
+        for one, other in ((a, b), (b, a)):
+            missing[position[one], position[other]] = max(0.0, 1.0 - solution.precedence(one, other))
+    distance, towards = missing.copy(), np.tile(np.arange(len(vertices)), (len(vertices), 1))
+    for middle in range(len(vertices)):
+        through = distance[:, middle, None] + distance[middle]
+        shorter = through < distance - 1e-9
+        distance = np.where(shorter, through, distance)
+        towards = np.where(shorter, towards[:, middle, None], towards)
+    cycles = set()
+    for start, there in zip(*np.nonzero(missing + distance.T < 1 - 1e-4), strict=True):
+        cycle = [int(start)]
+        while there != start and len(cycle) <= len(vertices):
+            cycle.append(int(there))
+            there = towards[there, start]
+        if 2 < len(cycle) == len(set(cycle)):
+            cycles.add(_turned([vertices[n] for n in cycle]))
+    return cycles

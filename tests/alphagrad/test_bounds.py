@@ -1,0 +1,149 @@
+"""A certificate must never exceed the optimum: brute force over small graphs of single numbers."""
+
+from functools import cache
+from itertools import permutations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import graphax as gx
+from alphagrad.search.bounds import prove, tightened_bound
+from alphagrad.search.conditional_cuts import ConditionalCuts
+from alphagrad.search.reduction import reduced
+from alphagrad.search.scalar_graph import ScalarGraph
+from graphax.plan import COUNTINGS
+
+from ..graphax.scalar_graphs import EDGES, scalar_graph, scalar_graphs
+from .test_tasks import TASKS, graph_of
+
+thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+countings = st.sampled_from(COUNTINGS)
+graphs = st.one_of(scalar_graphs(7), scalar_graphs(7, ("values",)), scalar_graphs(7, ("values", "one", "two"), ends=4))
+
+
+def optimum(graph: ScalarGraph) -> int:
+    """The least cost of all orders; what is left depends on the set of vertices eliminated alone."""
+
+    @cache
+    def least(eliminated: frozenset[int]) -> int:
+        state = graph.copy()
+        for vertex in sorted(eliminated):
+            state.eliminate(vertex)
+        rest = state.intermediates
+        return min((state.cost(v) + least(eliminated | {v}) for v in rest), default=0)
+
+    return least(frozenset())
+
+
+@given(graph=scalar_graphs(), counting=countings, shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=60)
+def test_scalar_graphs_cost_what_plans_do(graph, counting, shuffle):
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    state = ScalarGraph(graph, counting)
+    assert sum(map(state.eliminate, order)) == graph.cost(order, counting).multiplications
+
+
+@given(graph=scalar_graphs(5), counting=countings)
+@settings(thorough, max_examples=20)
+def test_the_optimum_is_that_of_all_orders(graph, counting):
+    costs = (graph.cost(order, counting).multiplications for order in permutations(graph.intermediates))
+    assert optimum(ScalarGraph(graph, counting)) == min(costs)
+
+
+@given(graph=graphs, counting=countings)
+@settings(thorough, max_examples=120)
+def test_the_bound_never_exceeds_the_optimum(graph, counting):
+    note(graph.edges)
+    proof = prove(graph, counting, seconds=20)
+    best = optimum(ScalarGraph(graph, counting))
+    assert graph.lower_bound(counting=counting) <= proof.bound <= best
+    if proof.order is not None:
+        assert proof.cost == graph.cost(proof.order, counting).multiplications >= best
+
+
+@given(graph=scalar_graphs(7, ("values",), ends=4))
+@settings(thorough, max_examples=60)
+def test_graphs_with_values_only_are_solved(graph):
+    note(graph.edges)
+    assert prove(graph, "raw", seconds=20).bound == optimum(ScalarGraph(graph, "raw"))
+
+
+@given(graph=graphs, counting=countings)
+@settings(thorough, max_examples=100)
+def test_reductions_keep_the_bound(graph, counting):
+    note(graph.edges)
+    whole = ScalarGraph(graph, counting)
+    core = reduced(whole)
+    assert core.settled + optimum(core.graph) <= optimum(whole)
+    assert sorted((*core.eliminated, *core.graph.intermediates)) == list(graph.intermediates)
+
+
+@given(graph=graphs, counting=countings, shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=150)
+def test_conditional_cuts_bound_what_is_spent(graph, counting, shuffle):
+    """With any part of the truth about the others, and never less with more of it."""
+    note(graph.edges)
+    state = ScalarGraph(graph, counting)
+    cuts = ConditionalCuts(state.copy())
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    note(order)
+    for place, vertex in enumerate(order):
+        before, after = frozenset(order[:place]), frozenset(order[place + 1 :])
+        some_before = frozenset(v for v in before if shuffle.random() < 0.5)
+        some_after = frozenset(v for v in after if shuffle.random() < 0.5)
+        nothing, some, all_of_it = (
+            cuts.bound(vertex),
+            cuts.bound(vertex, some_before, some_after),
+            cuts.bound(vertex, before, after),
+        )
+        assert nothing <= some <= all_of_it <= state.eliminate(vertex)
+
+
+def test_an_early_end_still_bounds():
+    graph = graph_of("RoeFlux_1d")
+    bounds = [tightened_bound(graph, "raw", seconds) for seconds in (0, 0.3, 2)]
+    assert graph.lower_bound(counting="raw") <= bounds[0] <= bounds[1] <= bounds[2] <= 295
+    assert bounds[2] >= 269
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "RoeFlux_1d"])
+def test_the_best_known_orders_of_the_paper_are_optimal(name):
+    proof = prove(graph_of(name), "raw", seconds=30)
+    assert proof.optimal
+    assert proof.bound == {"RobotArm_6DOF": 221, "HumanHeartDipole": 148, "PropaneCombustion": 88}[name]
+
+
+@pytest.mark.slow
+def test_roe_flux_takes_295():
+    proof = prove(graph_of("RoeFlux_1d"), "raw", seconds=600)
+    assert proof.optimal
+    assert proof.bound == 295
+    assert graph_of("RoeFlux_1d").cost(proof.order, "raw").multiplications == 295
+
+
+def test_it_stops_at_a_known_cost():
+    proof = prove(graph_of("RoeFlux_1d"), "raw", seconds=60, upper=260)
+    assert 260 <= proof.bound < 295
+
+
+def test_arrays_get_the_bound_of_cuts():
+    graph = gx.build_graph(lambda x: jnp.sin(jnp.cos(x) * x), np.ones(3))
+    assert tightened_bound(graph, seconds=1) == graph.lower_bound()
+
+
+def test_nothing_to_eliminate():
+    assert tightened_bound(gx.build_graph(jnp.sin, 0.5)) == 0
+
+
+def test_a_vertex_between_two_of_many_is_no_safe_elimination():
+    """Vertex 3 has one predecessor and one successor, yet waiting for it may pay: no rule takes it."""
+    edges = {(n, s): EDGES["values"] for n in (1, 2) for s in (0, -1)}
+    edges |= {(3, 1): EDGES["values"], (4, 3): EDGES["values"], (4, 2): EDGES["values"], (5, 1): EDGES["values"]}
+    edges |= {(t, s): EDGES["values"] for t in (6, 7) for s in (4, 5)}
+    core = reduced(ScalarGraph(scalar_graph(2, 5, 2, edges), "raw"))
+    assert 3 in core.graph.intermediates
