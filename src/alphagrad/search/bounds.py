@@ -70,13 +70,17 @@ class _Search:
 
     def run(self) -> Proof:
         self._record(sum(leaves[0].cost for leaves in self._program.scenarios.values()))
-        if not self._program.vertices:
+        if self._program.vertices:
+            self._refine()
+        else:
             self._offer([])
+        return Proof(self._bound, self._order, self._cost)
+
+    def _refine(self) -> None:
         self._relax()
         while not self._is_over():
             if not self._branch():
-                break
-        return Proof(self._bound, self._order, self._cost)
+                return
 
     def _is_over(self) -> bool:
         return self._bound >= self._upper or monotonic() >= self._deadline
@@ -155,7 +159,7 @@ class _Search:
         for a, b in solution.first:
             first, second = (a, b) if solution.precedence(a, b) > 0.5 else (b, a)
             following[first].add(second)
-        waiting = {v: 0 for v in following}
+        waiting = dict.fromkeys(following, 0)
         for second in (w for group in following.values() for w in group):
             waiting[second] += 1
         state, order = self._core.graph.copy(), []
