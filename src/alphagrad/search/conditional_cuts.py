@@ -54,7 +54,7 @@ class ConditionalCuts:
         (inner, inner_scaled), (outer, outer_scaled) = (
             self._cuts(n, vertex, before & cone, after & cone) for n, cone in enumerate(self._around(vertex))
         )
-        return max(inner * outer_scaled, inner_scaled * outer)
+        return inner * outer_scaled + (inner_scaled - inner) * outer
 
     def _cuts(self, side: int, vertex: int, before: Vertices, after: Vertices) -> tuple[int, int]:
         key = side, vertex, before, after
@@ -97,7 +97,7 @@ class _Side:
         if not self._has_known:
             valued = scaled = dict.fromkeys(cone, 1)
         else:
-            known = self._known_paths(start, after)
+            known = self._known_paths(start, before, after)
             certain = self._certainly_valued(start, before)
             valued = {n: int(n in certain or n not in known) for n in cone}
             scaled = {n: int(valued[n] or self._is_scaled(known[n])) for n in cone}
@@ -106,19 +106,29 @@ class _Side:
         return valued, scaled
 
     def _is_scaled(self, coefficient: Coefficient) -> bool:
-        return coefficient is not None and abs(coefficient) != 1
+        # Bracketed another way, it might round to one.
+        return coefficient is not None and abs(abs(coefficient) - 1) > 1e-6
 
-    def _known_paths(self, start: int, after: Vertices) -> dict[int, Coefficient]:
-        """The vertices with a path of known numbers that passes none of ``after``; its number if it is the only one."""
-        found: dict[int, Coefficient] = {}
+    def _known_paths(self, start: int, before: Vertices, after: Vertices) -> dict[int, Coefficient]:
+        """The vertices with a path of known numbers that passes none of ``after``, and the number that all those
+        paths make together: None unless there is one path only, or all pass only ``before``."""
+        found: dict[int, Coefficient] = {start: 1.0}
+        certain = {start}
         for here in (start, *self.cone(start)):
-            if here in after or (here != start and here not in found):
+            if here in after or here not in found:
                 continue
-            number = 1.0 if here == start else found[here]
+            stays = here in certain and (here == start or here in before)
             for there, coefficient in self._edges[here].items():
-                if coefficient is not None:
-                    only = number is not None and there not in found
-                    found[there] = number * coefficient if only and number is not None else None
+                if coefficient is None:
+                    continue
+                is_first = there not in found
+                number, others = found[here], found.get(there, 0.0)
+                keeps = stays and (is_first or there in certain)
+                if number is None or others is None or not (is_first or keeps):
+                    found[there] = None
+                else:
+                    found[there] = others + number * coefficient
+                certain = certain | {there} if keeps else certain - {there}
         return found
 
     def _certainly_valued(self, start: int, before: Vertices) -> set[int]:
