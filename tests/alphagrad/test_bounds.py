@@ -136,12 +136,19 @@ def test_arrays_get_the_bound_of_cuts():
     assert tightened_bound(graph, seconds=1) == graph.lower_bound()
 
 
+def test_reductions_may_settle_everything():
+    edges = {(n + 1, n): EDGES["values"] for n in range(5)}
+    proof = prove(scalar_graph(1, 4, 1, edges), "raw")
+    assert proof.optimal
+    assert proof.bound == 4
+
+
 def test_nothing_to_eliminate():
     assert tightened_bound(gx.build_graph(jnp.sin, 0.5)) == 0
 
 
-def test_a_vertex_between_two_of_many_is_no_safe_elimination():
-    """Vertex 3 has one predecessor and one successor, yet waiting for it may pay: no rule takes it."""
+def test_a_vertex_that_holds_two_apart_is_left_to_the_search():
+    """Vertex 3 has one predecessor and one successor, but there is no proof that eliminating it at once is best."""
     edges = {(n, s): EDGES["values"] for n in (1, 2) for s in (0, -1)}
     edges |= {(3, 1): EDGES["values"], (4, 3): EDGES["values"], (4, 2): EDGES["values"], (5, 1): EDGES["values"]}
     edges |= {(t, s): EDGES["values"] for t in (6, 7) for s in (4, 5)}

@@ -1,22 +1,22 @@
 """Lower bounds on multiplications that grow with the time spent on them, up to proofs of optimality."""
 
 import math
-from collections import deque
 from dataclasses import dataclass
 from time import monotonic
-
-import numpy as np
 
 from graphax import ComputationGraph
 from graphax.bound import single_elements
 
 from .conditional_cuts import ConditionalCuts, Vertices
+from .cycles import shortest_cycles, violated_cycles
 from .reduction import Core, reduced
 from .scalar_graph import ScalarGraph
 from .scenarios import Scenario, ScenarioProgram, Solution
 
 # Costs are whole numbers and the solver works to about 1e-6, so a bound this little above one is taken for it.
 _ROUNDING = 0.01
+# Larger graphs are not searched: even the first program would take longer than anyone waits.
+_LARGEST = 1000
 # A share or a gain above zero.
 _SOME = 1e-6
 # The relaxation is refined until it has not risen by this for so many rounds.
@@ -50,10 +50,12 @@ def prove(graph: ComputationGraph, counting: str = "folded", seconds: float = 10
     """Search for a lower bound on the multiplications of every order.
 
     It stops when the bound reaches ``upper``, the cost of a known order, or that of an order found on the way.
-    Graphs of arrays get ``graph.lower_bound``. Given enough time, the result does not depend on it.
+    Graphs of arrays, and those of more than a thousand vertices, get ``graph.lower_bound``. Given enough time, the
+    result does not depend on it.
     """
     least = graph.lower_bound(counting=counting)
-    if not graph.intermediates or not single_elements(graph) or (upper is not None and least >= upper):
+    is_open = bool(graph.intermediates) and (upper is None or least < upper)
+    if not is_open or not single_elements(graph) or len(graph.intermediates) > _LARGEST:
         return Proof(least)
     return _Search(graph, counting, monotonic() + seconds, upper, least).run()
 
@@ -61,7 +63,7 @@ def prove(graph: ComputationGraph, counting: str = "folded", seconds: float = 10
 class _Search:
     def __init__(self, graph: ComputationGraph, counting: str, deadline: float, upper: int | None, least: int):
         self._graph, self._counting, self._deadline = graph, counting, deadline
-        self._core: Core = reduced(ScalarGraph(graph, counting))
+        self._core: Core = reduced(ScalarGraph(graph, counting), deadline)
         self._cuts = ConditionalCuts(self._core.graph)
         self._program = ScenarioProgram(self._cuts)
         self._bound, self._upper = least, math.inf if upper is None else upper
@@ -112,7 +114,7 @@ class _Search:
                 return
             waited = 0 if solution.bound > last + _RISE else waited + 1
             last = max(last, solution.bound)
-            cycles = _violated_cycles(self._program.vertices, solution) - self._program.cycles
+            cycles = violated_cycles(solution) - self._program.cycles
             self._program.cycles |= cycles
             if not self._split_by_gain(solution) and not cycles:
                 return
@@ -121,7 +123,7 @@ class _Search:
         splits = []
         for vertex, shares in solution.shares.items():
             for number, share in enumerate(shares):
-                if share > _SOME and not self._is_over():
+                if share > _SOME:
                     other = self._best_question(vertex, self._program.scenarios[vertex][number], share, solution)
                     splits += [] if other is None else [(vertex, number, other)]
         for vertex, number, other in reversed(splits):
@@ -132,6 +134,8 @@ class _Search:
         """The vertex of which to know whether it comes before raises the cost most, as the solution has it."""
         best, most = None, 0.0
         for other in sorted(self._cuts.relevant(vertex) - scenario.before - scenario.after):
+            if self._is_over():
+                break
             before = self._cuts.bound(vertex, scenario.before | {other}, scenario.after) - scenario.cost
             after = self._cuts.bound(vertex, scenario.before, scenario.after | {other}) - scenario.cost
             likely = solution.precedence(other, vertex)
@@ -172,7 +176,7 @@ class _Search:
             for second in following[vertex]:
                 waiting[second] -= 1
                 ready |= set() if waiting[second] else {second}
-        return order, _shortest_cycles(following, set(following) - set(order))
+        return order, shortest_cycles(following, set(following) - set(order))
 
     def _split_by_order(self, order: list[int], solution: Solution) -> bool:
         """Tell apart what makes eliminations cost more in this order than their scenarios say."""
@@ -204,58 +208,3 @@ class _Search:
             needed.remove(other)
             chosen.append(other)
         return [(other, other in before) for other in chosen]
-
-
-def _shortest_cycles(following: dict[int, set[int]], among: set[int]) -> set[tuple[int, ...]]:
-    """A shortest cycle through each of the vertices that has one."""
-    cycles = set()
-    for start in sorted(among):
-        parent: dict[int, int | None] = {start: None}
-        queue = deque([start])
-        while queue:
-            here = queue.popleft()
-            if start in following[here]:
-                cycles.add(_turned(_walked(parent, here)))
-                break
-            for there in sorted(following[here] & among - parent.keys()):
-                parent[there] = here
-                queue.append(there)
-    return cycles
-
-
-def _walked(parent: dict[int, int | None], vertex: int | None) -> list[int]:
-    path = []
-    while vertex is not None:
-        path.append(vertex)
-        vertex = parent[vertex]
-    return path[::-1]
-
-
-def _turned(cycle: list[int]) -> tuple[int, ...]:
-    """The cycle from its least vertex on."""
-    start = cycle.index(min(cycle))
-    return tuple(cycle[start:] + cycle[:start])
-
-
-def _violated_cycles(vertices: list[int], solution: Solution) -> set[tuple[int, ...]]:
-    """Cycles of which the solution holds more than all arcs but one; for each arc the worst, by shortest paths."""
-    position = {vertex: n for n, vertex in enumerate(vertices)}
-    missing = np.full((len(vertices), len(vertices)), np.inf)
-    for a, b in solution.first:
-        for one, other in ((a, b), (b, a)):
-            missing[position[one], position[other]] = max(0.0, 1.0 - solution.precedence(one, other))
-    distance, towards = missing.copy(), np.tile(np.arange(len(vertices)), (len(vertices), 1))
-    for middle in range(len(vertices)):
-        through = distance[:, middle, None] + distance[middle]
-        shorter = through < distance - 1e-9
-        distance = np.where(shorter, through, distance)
-        towards = np.where(shorter, towards[:, middle, None], towards)
-    cycles = set()
-    for start, there in zip(*np.nonzero(missing + distance.T < 1 - 1e-4), strict=True):
-        cycle = [int(start)]
-        while there != start and len(cycle) <= len(vertices):
-            cycle.append(int(there))
-            there = towards[there, start]
-        if 2 < len(cycle) == len(set(cycle)):
-            cycles.add(_turned([vertices[n] for n in cycle]))
-    return cycles

@@ -1,6 +1,8 @@
 """Eliminations that can be settled beforehand without changing, or without raising, the least cost of the rest."""
 
+import math
 from dataclasses import dataclass
+from time import monotonic
 
 from .conditional_cuts import ConditionalCuts
 from .scalar_graph import ScalarGraph
@@ -21,24 +23,23 @@ class Core:
     eliminated: tuple[int, ...]
 
 
-def reduced(graph: ScalarGraph) -> Core:
-    """Apply the rules below until none applies."""
+def reduced(graph: ScalarGraph, deadline: float = math.inf) -> Core:
+    """Apply the rules below until none applies, or until the deadline by `time.monotonic`."""
     graph = graph.copy()
     settled, eliminated = 0, []
-    changed = True
+    rules = (_at_an_input, _at_an_output, _first_of_a_pair, _second_of_a_pair)
+    cuts, changed = ConditionalCuts(graph), True
     while changed:
         changed = False
         for vertex in graph.intermediates:
-            if not graph.has_values_only([vertex]):
+            if monotonic() > deadline or not graph.has_values_only([vertex]):
                 continue
-            cuts = ConditionalCuts(graph)
-            rules = (_at_an_input, _at_an_output, _first_of_a_pair, _second_of_a_pair)
             least = next((least for rule in rules if (least := rule(graph, cuts, vertex))), None)
             if least is not None:
                 graph.eliminate(vertex)
                 settled += least
                 eliminated.append(vertex)
-                changed = True
+                cuts, changed = ConditionalCuts(graph), True
     return Core(graph, settled, tuple(eliminated))
 
 
