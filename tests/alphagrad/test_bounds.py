@@ -143,6 +143,14 @@ def test_reductions_may_settle_everything():
     assert proof.bound == 4
 
 
+def test_vertices_that_do_not_compete_need_no_integers():
+    edges = {(n, source): EDGES["values"] for n in (1, 2) for source in (0, -1)}
+    edges |= {(n, vertex): EDGES["values"] for n in (3, 4) for vertex in (1, 2)}
+    proof = prove(scalar_graph(2, 2, 2, edges), "raw")
+    assert proof.optimal
+    assert proof.bound == 8
+
+
 def test_nothing_to_eliminate():
     assert tightened_bound(gx.build_graph(jnp.sin, 0.5)) == 0
 

@@ -105,8 +105,9 @@ class ScenarioProgram:
     def _solution(
         self, program: "_LinearProgram", places: dict[int, int], pairs: dict[Pair, int], seconds: float, integral: bool
     ) -> Solution | None:
-        result = program.solve(seconds, len(pairs) if integral else 0)
-        bound = result.mip_dual_bound if integral else result.fun if result.status == 0 else None
+        integers = len(pairs) if integral else 0
+        result = program.solve(seconds, integers)
+        bound = result.mip_dual_bound if integers else result.fun if result.status == 0 else None
         if bound is None or not np.isfinite(bound):
             return None
         if result.x is None:
