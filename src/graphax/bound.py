@@ -63,11 +63,15 @@ def _check_counting(counting: str) -> None:
 
 @lru_cache(256)
 def _vertex_bounds(graph: ComputationGraph, counting: str) -> tuple[tuple[int, int], ...]:
-    reach = _Reach(graph, counting)
-    return tuple(
-        (vertex, _vertex_bound(reach.before(vertex), reach.after(vertex), counting == "folded"))
-        for vertex in graph.intermediates
-    )
+    every, widest = _Reach(graph, counting), _Reach(graph, counting, widest=True)
+    bounds = []
+    for vertex in graph.intermediates:
+        before, after = every.before(vertex), every.after(vertex)
+        bound = _vertex_bound(before, after, counting == "folded")
+        if before.is_partial or after.is_partial:
+            bound = max(bound, _vertex_bound(widest.before(vertex), widest.after(vertex), counting == "folded"))
+        bounds.append((vertex, bound))
+    return tuple(bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,7 @@ class _Cone:
         neighbours: where each of them leads on to; every path within has a product that cannot vanish.
         ends: the inputs or outputs among them.
         beyond: an end that stands for all that was not visited, if it is certain how it acts.
+        is_partial: whether some edges were left out.
     """
 
     start: int
@@ -87,6 +92,7 @@ class _Cone:
     neighbours: dict[int, list[int]]
     ends: frozenset[int]
     beyond: frozenset[int] = frozenset()
+    is_partial: bool = False
 
     def cut(self, weights: Mapping[Paths, int]) -> int:
         """The minimum cut between the start and the ends if a vertex weighs what its paths do."""
@@ -101,9 +107,14 @@ class _Cone:
 
 
 class _Reach:
-    """Finds the cones of vertices. They number vertices from 0, in the order of the graph."""
+    """Finds the cones of vertices. They number vertices from 0, in the order of the graph.
 
-    def __init__(self, graph: ComputationGraph, counting: str):
+    ``widest`` leaves out paths that lead to a vertex through narrower windows than others do: such windows miss later
+    ones, and then nothing behind them would count.
+    """
+
+    def __init__(self, graph: ComputationGraph, counting: str, widest: bool = False):
+        self._widest = widest
         self._position = {vertex: n for n, vertex in enumerate(sorted(graph.vertices))}
         count = len(self._position)
         self._sources: list[list[tuple[int, Structure]]] = [[] for _ in range(count)]
@@ -129,20 +140,35 @@ class _Reach:
         sign = -1 if inward else 1
         paths: dict[int, Paths] = {}
         neighbours: dict[int, list[int]] = {}
-        queue = [sign * start]
+        queue, is_partial = [sign * start], False
         while queue and len(neighbours) < self._limit:
             here = sign * heappop(queue)
             neighbours[here] = []
             for there, edge in edges[here]:
+                is_new = there not in paths
                 new = _extended(paths.get(here), edge, inward, self._folded)
-                known = paths.get(there)
-                if new is None or (known is not None and len(known | new) > _MOST_STRUCTURES):
-                    continue
-                if known is None:
+                is_partial |= new is None or not self._leads(here, there, new, paths, neighbours)
+                if is_new and there in paths:
                     heappush(queue, sign * there)
-                paths[there] = new if known is None else known | new
-                neighbours[here].append(there)
-        return self._closed(start, paths, neighbours, ends, {sign * place for place in queue})
+        cone = self._closed(start, paths, neighbours, ends, {sign * place for place in queue})
+        return replace(cone, is_partial=is_partial)
+
+    def _leads(
+        self, here: int, there: int, new: Paths, paths: dict[int, Paths], neighbours: dict[int, list[int]]
+    ) -> bool:
+        """Take note of new paths that lead from ``here`` to ``there``; whether all paths to there could be kept."""
+        known = paths.get(there, new)
+        if self._widest and _width(new) > _width(known):
+            for leads in neighbours.values():
+                leads[:] = [vertex for vertex in leads if vertex != there]
+            known, all_kept = new, False
+        elif (self._widest and _width(new) < _width(known)) or len(known | new) > _MOST_STRUCTURES:
+            return False
+        else:
+            all_kept = True
+        paths[there] = known | new
+        neighbours[here].append(there)
+        return all_kept
 
     def _closed(
         self,
@@ -168,6 +194,12 @@ class _Reach:
 def single_elements(graph: ComputationGraph) -> bool:
     """Whether every value of the graph is one number."""
     return all(prod(vertex.shape) == 1 for vertex in graph.vertices.values())
+
+
+@lru_cache(1 << 14)
+def _width(paths: Paths) -> int:
+    """The fewest entries that one of the paths has."""
+    return min(prod(path.sizes) for path in paths)
 
 
 @lru_cache(1 << 14)

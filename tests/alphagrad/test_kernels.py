@@ -10,7 +10,8 @@ from alphagrad.finders.objective import Objective
 from alphagrad.finders.problem import Problem
 from alphagrad.tasks import TASKS
 
-from .graphs import program_graphs, scalar_graphs
+from ..graphax.scalar_graphs import scalar_graphs
+from .graphs import program_graphs
 
 relaxed = settings(deadline=None, print_blob=True)
 COUNTINGS = ("raw", "folded")

@@ -3,12 +3,13 @@
 A state that was reached before at no higher cost is not entered again; states are told apart by a 64-bit digest of all
 their edges and structures. What remains to be eliminated costs at least the sum of the vertices' own bounds.
 
-Where all products on a scalar graph count alike, two kinds of vertex are eliminated at once, without trying others. In both, the price
-now is the least it can ever be, and no other vertex ever gets more neighbours by it:
+Where all products on a scalar graph count alike, some vertices are eliminated at once, without trying others:
 
-- one predecessor and one successor: wherever others would have met the vertex, they meet its one neighbour instead;
-- an input as its only predecessor (or an output as its only successor) and a price equal to its bound: nothing upstream
-  exists that could meet its successors, and what is downstream meets the input instead of the vertex.
+- one whose only predecessor is an input, at a price equal to its bound: it will never cost less, nothing upstream
+  exists that could meet its successors, and what is downstream meets the input in its place; likewise at an output;
+- one whose only successor has no other predecessor, at a price equal to the lower of the two bounds: whichever of the
+  pair goes first costs at least that, and before and after, the pair looks like one vertex to all others; likewise
+  one whose only predecessor has no other successor.
 """
 
 from collections.abc import Iterator
@@ -100,16 +101,23 @@ def _seen(tree, key, spent):
 @kernel
 def _forced(net, tree, vertex, price):
     """Whether eliminating ``vertex`` now is as good as anything (see the top of this file)."""
-    size = len(tree.bounds)
-    first_in, first_out = net.edges[vertex, NEXT_IN], net.edges[vertex, NEXT_OUT]
-    one_in, one_out = net.edges[first_in, NEXT_IN] == vertex, net.edges[first_out, NEXT_OUT] == vertex
-    if one_in and one_out:
-        return True
-    from_input, to_output = (
-        one_in and net.edges[first_in, SOURCE] >= size,
-        one_out and net.edges[first_out, TARGET] >= size,
+    return _forced_by(net, tree, vertex, price, NEXT_IN, SOURCE, NEXT_OUT) or _forced_by(
+        net, tree, vertex, price, NEXT_OUT, TARGET, NEXT_IN
     )
-    return (from_input or to_output) and price <= tree.bounds[vertex] + 1e-9
+
+
+@kernel
+def _forced_by(net, tree, vertex, price, following, end, back):
+    """Whether the neighbours on one side force it."""
+    edge = net.edges[vertex, following]
+    if net.edges[edge, following] != vertex:
+        return False
+    neighbour, least = net.edges[edge, end], tree.bounds[vertex]
+    if neighbour < len(tree.bounds):
+        if net.edges[net.edges[neighbour, back], back] != neighbour:
+            return False
+        least = min(least, tree.bounds[neighbour])
+    return price <= least + 1e-9
 
 
 @kernel

@@ -12,7 +12,8 @@ from alphagrad.finders.portfolio import FINDERS
 from alphagrad.finders.problem import Problem
 from alphagrad.tasks import TASKS
 
-from ..graphs import optimum, program_graphs, scalar_graphs
+from ...graphax.scalar_graphs import scalar_graphs
+from ..graphs import optimum, program_graphs
 
 relaxed = settings(deadline=None, print_blob=True)
 # How many steps each finder is given; a beam needs as many as there are vertices.
@@ -65,7 +66,7 @@ def test_a_walk_knows_its_total(graph):
     assert np.array_equal(walk.position[walk.order], np.arange(problem.size))
 
 
-@given(graph=scalar_graphs(most=6))
+@given(graph=scalar_graphs(intermediates=6))
 @settings(relaxed, max_examples=40)
 @pytest.mark.parametrize("counting", ["raw", "folded"])
 @pytest.mark.parametrize("minimize", ["multiplications", "operations"])
@@ -87,7 +88,7 @@ def test_exact_search_finds_the_optimum_of_programs(graph):
     assert bound == optimum(graph, "folded", "multiplications")
 
 
-@given(graph=scalar_graphs(most=7))
+@given(graph=scalar_graphs(intermediates=7))
 @settings(relaxed, max_examples=25)
 def test_one_window_over_everything_is_optimal(graph):
     problem = Problem(graph, Objective.of("multiplications", "raw"))
@@ -96,7 +97,7 @@ def test_one_window_over_everything_is_optimal(graph):
     assert min(map(problem.value, orders("windows", problem))) == optimum(graph, "raw", "multiplications")
 
 
-@given(graph=scalar_graphs(most=6))
+@given(graph=scalar_graphs(intermediates=6))
 @settings(relaxed, max_examples=25)
 def test_a_wide_beam_is_optimal(graph):
     problem = Problem(graph, Objective.of("multiplications", "raw"))

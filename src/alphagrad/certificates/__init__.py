@@ -1,0 +1,1 @@
+"""Proofs that no elimination order is better."""

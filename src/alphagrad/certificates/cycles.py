@@ -1,0 +1,63 @@
+"""Cycles in who comes before whom: what no order can satisfy."""
+
+from collections import deque
+
+import numpy as np
+
+from .scenarios import Solution
+
+
+def shortest_cycles(following: dict[int, set[int]], among: set[int]) -> set[tuple[int, ...]]:
+    """A shortest cycle through each of the vertices that has one."""
+    cycles = set()
+    for start in sorted(among):
+        parent: dict[int, int | None] = {start: None}
+        queue = deque([start])
+        while queue:
+            here = queue.popleft()
+            if start in following[here]:
+                cycles.add(_turned(_walked(parent, here)))
+                break
+            for there in sorted(following[here] & among - parent.keys()):
+                parent[there] = here
+                queue.append(there)
+    return cycles
+
+
+def violated_cycles(solution: Solution) -> set[tuple[int, ...]]:
+    """Cycles of which the solution holds more than all arcs but one; for each arc the worst, by shortest paths."""
+    vertices = sorted({vertex for pair in solution.first for vertex in pair})
+    position = {vertex: n for n, vertex in enumerate(vertices)}
+    missing = np.full((len(vertices), len(vertices)), np.inf)
+    for a, b in solution.first:
+        for one, other in ((a, b), (b, a)):
+            missing[position[one], position[other]] = max(0.0, 1.0 - solution.precedence(one, other))
+    distance, towards = missing.copy(), np.tile(np.arange(len(vertices)), (len(vertices), 1))
+    for middle in range(len(vertices)):
+        through = distance[:, middle, None] + distance[middle]
+        shorter = through < distance - 1e-9
+        distance = np.where(shorter, through, distance)
+        towards = np.where(shorter, towards[:, middle, None], towards)
+    cycles = set()
+    for start, there in zip(*np.nonzero(missing + distance.T < 1 - 1e-4), strict=True):
+        cycle = [int(start)]
+        while there != start and len(cycle) <= len(vertices):
+            cycle.append(int(there))
+            there = towards[there, start]
+        if 2 < len(cycle) == len(set(cycle)):
+            cycles.add(_turned([vertices[n] for n in cycle]))
+    return cycles
+
+
+def _walked(parent: dict[int, int | None], vertex: int | None) -> list[int]:
+    path = []
+    while vertex is not None:
+        path.append(vertex)
+        vertex = parent[vertex]
+    return path[::-1]
+
+
+def _turned(cycle: list[int]) -> tuple[int, ...]:
+    """The cycle from its least vertex on."""
+    start = cycle.index(min(cycle))
+    return tuple(cycle[start:] + cycle[:start])
