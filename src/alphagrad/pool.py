@@ -40,10 +40,13 @@ class Request:
 
     def trial(self, number: int, seconds_left: float | None) -> tuple | None:
         """The arguments of a trial; None if the budget has no room for it."""
-        evaluations = TRIAL
+        evaluations: int | None = TRIAL
         if self.budget.evaluations is not None:
             evaluations = min(TRIAL, self.budget.evaluations - number * TRIAL)
-        if evaluations <= 0 or (seconds_left is not None and seconds_left <= 0):
+        elif self.method == "auto" and number == 0:
+            # The first worker goes on to the end, because it works on a proof as well.
+            evaluations = None
+        if (evaluations is not None and evaluations <= 0) or (seconds_left is not None and seconds_left <= 0):
             return None
         # The portfolio opens the same way every time, so it is played once; the other trials go on from its start.
         method = "anneal" if self.method == "auto" and number else self.method

@@ -81,9 +81,16 @@ class ComputationGraph:
 
     @cached_property
     def digest(self) -> str:
-        """Identifies the graph with all its structures and known coefficients: what an order costs."""
+        """Identifies the graph with all its structures and known coefficients, and so what orders cost on it.
+
+        Coefficients are rounded, so that a function has the same digest in single and in double precision.
+        """
         edges = sorted(self.edges.items(), key=lambda item: item[0])
-        return hashlib.sha256(f"{self.fingerprint} {self.simplified} {edges}".encode()).hexdigest()[:24]
+        texts = [
+            f"{edge} {s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {s.scale if s.scale is None else f'{s.scale:.6g}'}"
+            for edge, s in edges
+        ]
+        return hashlib.sha256("\n".join([self.fingerprint, str(self.simplified), *texts]).encode()).hexdigest()[:24]
 
     @cached_property
     def _content(self) -> tuple:
