@@ -86,10 +86,8 @@ class ComputationGraph:
         Coefficients are rounded, so that a function has the same digest in single and in double precision.
         """
         edges = sorted(self.edges.items(), key=lambda item: item[0])
-        texts = [
-            f"{edge} {s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {s.scale if s.scale is None else f'{s.scale:.6g}'}"
-            for edge, s in edges
-        ]
+        rounded = {edge: "" if s.scale is None else f"{s.scale:.6g}" for edge, s in edges}
+        texts = [f"{edge} {s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {rounded[edge]}" for edge, s in edges]
         return hashlib.sha256("\n".join([self.fingerprint, str(self.simplified), *texts]).encode()).hexdigest()[:24]
 
     @cached_property
