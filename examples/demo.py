@@ -12,7 +12,7 @@ from graphax.display import table
 
 jax.config.update("jax_enable_x64", True)
 
-SECONDS = 1
+SECONDS = 4
 
 
 def searched(task, counting, simplify=False):
