@@ -191,8 +191,10 @@ def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
         eliminate(net, table, prices, walk.order[net.now[DEPTH]])
     while walk.at[SWEEP] < sweeps:
         temperature = hot * (cold / hot) ** (walk.at[SWEEP] / sweeps) if hot > 0 else 0.0
+        # A descent spends its moves where there is something to gain.
+        dear = walk.total[CURRENT] / len(walk.order) if hot <= 0 else 0.0
         while walk.at[CURSOR] < len(walk.order) - 1:
-            while walk.at[ATTEMPT] < ATTEMPTS:
+            while walk.at[ATTEMPT] < ATTEMPTS and walk.price[walk.at[CURSOR]] >= dear:
                 if walk.at[EVALUATIONS] >= pause:
                     return DONE
                 before = walk.rng[0]
@@ -215,9 +217,11 @@ def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
 def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -> Iterator[Step]:
     """Anneal along ``walk``, pausing often."""
     walk.at[SWEEP] = walk.at[CURSOR] = 0
+    # To go on after a pause, everything up to the cursor is eliminated again, so large graphs pause less often.
+    pause = max(PAUSE, problem.size)
     while walk.at[SWEEP] < sweeps:
         best, evaluations = walk.total[BEST], walk.at[EVALUATIONS]
-        problem.call(sweep, walk, sweeps, hot, cold, REACH, evaluations + PAUSE)
+        problem.call(sweep, walk, sweeps, hot, cold, REACH, evaluations + pause)
         improved = walk.total[BEST] < best
         yield Step(walk.best.copy() if improved else None, int(walk.at[EVALUATIONS] - evaluations))
 
