@@ -75,9 +75,10 @@ def new_tree(problem: Problem, incumbent: np.ndarray, upper: float) -> Tree:
 
 def _reducible(problem: Problem) -> bool:
     """Whether some vertices can be eliminated without trying others: the arguments at the top of this file are about
-    numbers of neighbours, so they hold for products alone."""
+    numbers of neighbours, so they hold where every product of two edges costs one, and nothing else does."""
     objective = problem.objective
-    return problem.scalar and objective.counting == "raw" and objective.minimize == "multiplications"
+    counted = objective.counting == "raw" and objective.minimize == "multiplications"
+    return counted and problem.scalar and not any(edge.renaming for edge in problem.graph.edges.values())
 
 
 @kernel

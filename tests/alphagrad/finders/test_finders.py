@@ -12,7 +12,7 @@ from alphagrad.finders.portfolio import FINDERS
 from alphagrad.finders.problem import Problem
 from alphagrad.tasks import TASKS
 
-from ...graphax.scalar_graphs import scalar_graphs
+from ...graphax.scalar_graphs import EDGES, scalar_graph, scalar_graphs
 from ..graphs import optimum, program_graphs
 
 relaxed = settings(deadline=None, print_blob=True)
@@ -67,7 +67,7 @@ def test_a_walk_knows_its_total(graph):
 
 
 @given(graph=scalar_graphs(intermediates=6))
-@settings(relaxed, max_examples=40)
+@settings(relaxed, max_examples=100)
 @pytest.mark.parametrize("counting", ["raw", "folded"])
 @pytest.mark.parametrize("minimize", ["multiplications", "operations"])
 def test_exact_search_finds_and_proves_the_optimum(minimize, counting, graph):
@@ -76,6 +76,15 @@ def test_exact_search_finds_and_proves_the_optimum(minimize, counting, graph):
     found = [step.nodes for step in steps if step.nodes is not None]
     best = min(map(problem.value, [*found, np.arange(problem.size, dtype=np.int32)[::-1].copy()]))
     assert best == steps[-1].bound == optimum(graph, counting, minimize)
+
+
+def test_copies_are_free_so_nothing_is_forced_next_to_them():
+    """A vertex with one neighbour on each side was eliminated at once, at the price of one, where waiting is free."""
+    copy, values = EDGES["copy"], EDGES["values"]
+    edges = {(1, 0): values, (2, 1): copy, (3, 2): values, (3, 1): values, (4, 3): copy, (5, 4): values, (5, 2): copy}
+    graph = scalar_graph(1, 4, 1, edges)
+    problem = Problem(graph, Objective.of("multiplications", "raw"))
+    assert list(FINDERS["exact"](problem, 0, []))[-1].bound == optimum(graph, "raw", "multiplications")
 
 
 @given(graph=program_graphs(steps=6))
