@@ -60,19 +60,14 @@ def padded(actions, room=ROOM):
     return np.array([*actions, *([-1] * (room.intermediates - len(actions)))], np.int32)
 
 
-def structure_at(graph, edges, scale, row, column, sizes):
-    """The structure of an edge of a state, with its coefficient."""
-    structure = closure.closure_of(graph).structures[edges[row, column]]
-    return closure.with_coefficient(structure, float(scale[row, column]))
-
-
 def remaining(graph, state, sizes):
     """The edges of a last state by vertex numbers, as plans have them."""
     edges, scale = np.asarray(state.edges), np.asarray(state.scale)
     outputs = sorted(number for number, vertex in graph.vertices.items() if vertex.kind == "output")
+    structures = closure.closure_of(graph).structures
     return {
-        (outputs[row - sizes.intermediates], graph.inputs[column]): structure_at(
-            graph, edges, scale, row, column, sizes
+        (outputs[row - sizes.intermediates], graph.inputs[column]): closure.with_coefficient(
+            structures[edges[row, column]], float(scale[row, column])
         )
         for row, column in zip(*np.nonzero(edges), strict=True)
     }
@@ -90,16 +85,18 @@ def assert_same_results(ours, theirs):
     assert our_numbers == pytest.approx(their_numbers, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize(("counting", "minimize"), KINDS)
+@pytest.mark.parametrize("counting", ["raw", "folded"])
 @pytest.mark.parametrize("name", TASKS)
-def test_tasks_cost_what_the_kernels_count(name, counting, minimize):
+def test_tasks_cost_what_the_kernels_count(name, counting):
     graph = task_graph(name)
     orders = random_orders(len(graph.intermediates), 100)
-    state, costs = play_all(make_tables(graph, counting, minimize), orders)
-    problem = Problem(graph, Objective.of(minimize, counting))
-    np.testing.assert_array_equal(state.cost, [problem.value(order) for order in orders])
-    np.testing.assert_array_equal(state.cost, np.sum(costs, axis=1))
-    np.testing.assert_array_equal(state.steps, len(graph.intermediates))
+    problem = Problem(graph, Objective.of("multiplications", counting))
+    counted = [problem.cost(order) for order in orders]
+    for minimize in ("multiplications", "operations"):
+        state, costs = play_all(make_tables(graph, counting, minimize), orders)
+        np.testing.assert_array_equal(state.cost, [getattr(cost, minimize) for cost in counted])
+        np.testing.assert_array_equal(state.cost, np.sum(costs, axis=1))
+        np.testing.assert_array_equal(state.steps, len(graph.intermediates))
 
 
 @pytest.mark.parametrize("name", TASKS)
