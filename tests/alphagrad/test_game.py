@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import permutations
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +33,9 @@ from alphagrad.game import (
 )
 from alphagrad.tasks import TASKS
 from graphax.sparsity_type import sparsity_type
+from graphax.structure import dense
 
-from ..graphax.scalar_graphs import scalar_graphs
+from ..graphax.scalar_graphs import scalar_graph, scalar_graphs
 from .graphs import program_graphs
 
 relaxed = settings(deadline=None, print_blob=True)
@@ -92,9 +94,9 @@ def test_tasks_cost_what_the_kernels_count(name, counting):
     orders = random_orders(len(graph.intermediates), 100)
     problem = Problem(graph, Objective.of("multiplications", counting))
     counted = [problem.cost(order) for order in orders]
-    for minimize in ("multiplications", "operations"):
-        state, costs = play_all(make_tables(graph, counting, minimize), orders)
-        np.testing.assert_array_equal(state.cost, [getattr(cost, minimize) for cost in counted])
+    for minimize, count in (("multiplications", 100), ("operations", 20)):
+        state, costs = play_all(make_tables(graph, counting, minimize), orders[:count])
+        np.testing.assert_array_equal(state.cost, [getattr(cost, minimize) for cost in counted[:count]])
         np.testing.assert_array_equal(state.cost, np.sum(costs, axis=1))
         np.testing.assert_array_equal(state.steps, len(graph.intermediates))
 
@@ -141,6 +143,22 @@ def test_random_scalar_graphs_are_played_as_planned(graph, shuffle):
     order = list(graph.intermediates)
     shuffle.shuffle(order)
     assert_plays_the_plan(graph, order)
+
+
+def test_coefficients_beyond_single_precision_stay_where_they_are():
+    large, values = dense((), (), 1e30), dense((), ())
+    edges = {
+        (1, 0): large,
+        (2, 1): large,
+        (3, 2): values,
+        (3, 0): values,
+        (4, -1): values,
+        (5, 3): large,
+        (5, 4): values,
+    }
+    graph = scalar_graph(2, 4, 1, edges)
+    for order in permutations(graph.intermediates):
+        assert_plays_the_plan(graph, order)
 
 
 def test_weights_charge_both_kinds_of_arithmetic():
