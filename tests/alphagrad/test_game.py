@@ -43,7 +43,8 @@ KINDS = [(counting, minimize) for counting in ("raw", "folded") for minimize in 
 # Room for the random graphs, so that all of them share one compiled program.
 ROOM = Sizes(inputs=8, intermediates=24, outputs=12, structures=512)
 
-play_all = jax.jit(jax.vmap(play, (None, 0)))
+# Unlike other programs in tests this one runs for long.
+play_all = jax.jit(jax.vmap(play, (None, 0)), compiler_options={"xla_backend_optimization_level": 3})
 play_one = jax.jit(play)
 
 
@@ -265,9 +266,10 @@ def test_actions_are_vertices_in_ascending_order():
         game.actions([-1])
 
 
-def test_double_precision_elsewhere_changes_nothing():
+@pytest.mark.parametrize("double", [False, True])
+def test_the_precision_of_other_programs_does_not_matter(double):
     graph = task_graph("MLP")
-    with jax.enable_x64(True):
+    with jax.enable_x64(double):
         tables = make_tables(graph, "folded", "operations")
         state, costs = play(tables, jnp.arange(len(graph.intermediates)))
         assert {leaf.dtype.name for leaf in state} == {"int32", "float32", "bool"}
