@@ -227,22 +227,24 @@ def test_the_graph_is_bipartite_at_the_end_and_not_before():
 @given(graph=program_graphs())
 @settings(relaxed, max_examples=30)
 def test_observations_have_the_types_and_sizes_of_the_edges(graph):
-    tables = make_tables(graph)
+    tables = make_tables(graph, sizes=common_sizes([ROOM, sizes_of(graph)]))
     sizes = tables.sizes
-    seen = np.asarray(observe(tables, init(tables)))
+    seen = np.asarray(jax.jit(observe)(tables, init(tables)))
+    assert seen.shape == (5, sizes.intermediates + sizes.outputs, sizes.inputs + sizes.intermediates)
     assert np.count_nonzero(seen[0]) == len(graph.edges)
-    rows = [*graph.intermediates, *sorted(n for n, vertex in graph.vertices.items() if vertex.kind == "output")]
-    columns = [*graph.inputs, *graph.intermediates]
-    assert seen.shape == (5, len(rows), len(columns))
+    outputs = sorted(number for number, vertex in graph.vertices.items() if vertex.kind == "output")
+    rows = {vertex: n for n, vertex in enumerate(graph.intermediates)}
+    columns = {vertex: sizes.inputs + n for vertex, n in rows.items()}
+    rows |= {vertex: sizes.intermediates + n for n, vertex in enumerate(outputs)}
+    columns |= {vertex: n for n, vertex in enumerate(graph.inputs)}
     for (target, source), structure in graph.edges.items():
-        kind, *shape = seen[:, rows.index(target), columns.index(source)].tolist()
+        kind, *shape = seen[:, rows[target], columns[source]].tolist()
         assert np.prod(shape) == np.prod(structure.out_shape) * np.prod(structure.inp_shape)
         if max(len(structure.out), len(structure.inp)) > 2:
             assert kind == OTHER_TYPE
         else:
             assert kind == sparsity_type(structure)
             assert shape == [*(*structure.inp_shape, 1, 1)[:2], *(*structure.out_shape, 1, 1)[:2]]
-    assert sizes == sizes_of(graph)
 
 
 def test_observations_mark_what_is_eliminated():
