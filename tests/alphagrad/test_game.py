@@ -32,6 +32,7 @@ from alphagrad.game import (
     step,
 )
 from alphagrad.tasks import TASKS
+from graphax import build_graph
 from graphax.sparsity_type import sparsity_type
 from graphax.structure import dense
 
@@ -158,6 +159,18 @@ def test_coefficients_beyond_single_precision_stay_where_they_are():
         (5, 4): values,
     }
     graph = scalar_graph(2, 4, 1, edges)
+    for order in permutations(graph.intermediates):
+        assert_plays_the_plan(graph, order)
+
+
+@pytest.mark.parametrize("coefficients", [(2.0, 2.0), (2.0, 3.0), (1.0, 1.0)])
+def test_halves_with_equal_coefficients_stay_known(coefficients):
+    def halves(x):
+        first, second = (c * part for c, part in zip(coefficients, (x[:2], x[2:]), strict=True))
+        return jnp.sin(jnp.concatenate([first, second]))
+
+    graph = build_graph(halves, np.ones(4))
+    assert any(entry.keeps for entry in closure.closure_of(graph).sums.values())
     for order in permutations(graph.intermediates):
         assert_plays_the_plan(graph, order)
 
