@@ -1,7 +1,8 @@
 """Gumbel AlphaZero: self-play with a tree search whose model is the game itself, and a network that learns from it.
 
-An iteration plays one game in every environment. Each move is chosen by Gumbel MuZero's search from the network's policy
-and values; the network is then trained towards the policy that the search improved and the costs that were really paid.
+An iteration plays one game in every environment. Each move is chosen by Gumbel MuZero's search from the network's
+policy and values; the network is then trained towards the policy that the search improved and the costs that were
+really paid.
 """
 
 from dataclasses import dataclass, field
@@ -16,10 +17,9 @@ import optax
 from jax import Array
 
 from . import game
-from .game import GameState, GameTables
-from .games import Environments, Episodes, Games, ValueScale, costs_to_go, view
+from .game import GameState, GameTables, Sizes
+from .games import Boards, Episodes, ValueScale, costs_to_go, view
 from .networks import NetworkConfig, PolicyValueNetwork
-from .reward_scaling import SCALINGS
 from .updates import mean_over_devices, minibatches, number_of_minibatches
 
 
@@ -80,45 +80,50 @@ class AlphaZero:
 
     name = "alphazero"
 
-    def __init__(self, config: AlphaZeroConfig, games: Games):
-        self.config, self.games = config, games
+    def __init__(self, config: AlphaZeroConfig, sizes: Sizes):
+        self.config, self.sizes = config, sizes
         self.environments = config.environments
-        self._values = ValueScale(SCALINGS[config.scaling])
-        self._minibatches = number_of_minibatches(config.environments, games.moves, config.batch_size)
-        rate = optax.cosine_decay_schedule(
-            config.learning_rate, config.schedule * config.epochs * self._minibatches
-        )
+        self._values = ValueScale(config.scaling)
+        self.minibatches = number_of_minibatches(config.environments, sizes.intermediates, config.batch_size)
+        rate = optax.cosine_decay_schedule(config.learning_rate, config.schedule * config.epochs * self.minibatches)
         self._optimizer = optax.chain(
             optax.clip_by_global_norm(config.largest_gradient), optax.adamw(rate, weight_decay=config.l2_weight)
         )
 
     def init(self, key: Array) -> Learner:
-        network = PolicyValueNetwork(self.config.network, self.games.sizes, key)
+        network = PolicyValueNetwork(self.config.network, self.sizes, key)
         return Learner(network, self._optimizer.init(network))
 
-    def iterate(self, learner: Learner, key: Array, environments: Array) -> tuple[Learner, Episodes, dict[str, Array]]:
+    def iterate(
+        self, learner: Learner, boards: Boards, key: Array, environments: Array
+    ) -> tuple[Learner, Episodes, dict[str, Array]]:
         """Play in these environments, and learn together with all others."""
         task_key, play_key = jax.random.split(key)
-        tasks = self.games.assigned(task_key, environments, self.config.environments)
+        tasks = boards.assigned(task_key, environments, self.config.environments)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
-        episodes, policies = self.self_play(learner.network, tasks, keys)
+        episodes, policies = self.self_play(learner.network, boards, tasks, keys)
         lesson = Lesson(tasks, episodes.actions, jnp.swapaxes(policies, 0, 1))
-        learner, metrics = self._learn(learner, lesson)
+        learner, metrics = self._learn(learner, boards, lesson)
         return learner, episodes, metrics
 
-    def self_play(self, network: PolicyValueNetwork, tasks: Array, keys: Array) -> tuple[Episodes, Array]:
+    def self_play(
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array
+    ) -> tuple[Episodes, Array]:
         """A game of each task; also the improved policies, [moves, games, actions]."""
-        environments = self.games.environments(tasks)
+        environments = boards.environments(tasks)
 
         def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
             return environments.each(partial(self._search, network))(states, environments.references, keys)
 
-        return environments.play(choose, keys, self.games.moves)
+        return environments.play(choose, keys, self.sizes.intermediates)
 
     def _search(
         self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array, key: Array
     ) -> tuple[Array, Array]:
-        """The action to take and the improved policy. mctx wants a batch: each game is one of its own, with its own key."""
+        """The action to take and the improved policy.
+
+        mctx wants a batch, with one key. Each game is a batch of its own, so that it does not depend on the others.
+        """
         legal = game.legal_actions(tables, state)
         logits, value = self._evaluated(network, tables, state, reference)
         found = mctx.gumbel_muzero_policy(
@@ -158,27 +163,27 @@ class AlphaZero:
         logits, prediction = network(*view(tables, state))
         return logits, -self._values.cost(prediction, reference)
 
-    def _learn(self, learner: Learner, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
+    def _learn(self, learner: Learner, boards: Boards, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
         def update(learner: Learner, part: Lesson) -> tuple[Learner, dict[str, Array]]:
-            (_, metrics), gradient = eqx.filter_value_and_grad(self._loss, has_aux=True)(learner.network, part)
+            (_, metrics), gradient = eqx.filter_value_and_grad(self._loss, has_aux=True)(learner.network, boards, part)
             gradient, metrics = mean_over_devices((gradient, metrics))
             change, optimizer = self._optimizer.update(gradient, learner.optimizer, learner.network)
             return Learner(eqx.apply_updates(learner.network, change), optimizer), metrics
 
         def epoch(learner: Learner, _: Array) -> tuple[Learner, dict[str, Array]]:
-            return jax.lax.scan(update, learner, minibatches(lesson, self._minibatches))
+            return jax.lax.scan(update, learner, minibatches(lesson, self.minibatches))
 
         learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
         return learner, jax.tree.map(jnp.mean, metrics)
 
-    def _loss(self, network: PolicyValueNetwork, lesson: Lesson) -> tuple[Array, dict[str, Array]]:
-        environments: Environments = self.games.environments(lesson.tasks)
+    def _loss(self, network: PolicyValueNetwork, boards: Boards, lesson: Lesson) -> tuple[Array, dict[str, Array]]:
+        environments = boards.environments(lesson.tasks)
         replay = environments.replay(lesson.actions)
         logits, predictions = jax.vmap(lambda states: network(*environments.view(states)))(replay.states)
         policies = jnp.swapaxes(lesson.policies, 0, 1)
         policy_losses = optax.softmax_cross_entropy(logits, policies)
         targets = self._values.target(costs_to_go(replay.costs), environments.references)
-        weights = replay.active / jnp.sum(replay.active)
+        weights = replay.active / mean_over_devices(jnp.sum(replay.active))
         policy_loss = jnp.sum(weights * policy_losses)
         value_loss = jnp.sum(weights * jnp.square(predictions - targets))
         entropy = jnp.sum(weights * jnp.sum(jax.scipy.special.entr(policies), -1))

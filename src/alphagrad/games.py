@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from graphax import ComputationGraph, Order
+from graphax import ComputationGraph
 
 from . import game
 from .finders.objective import Objective
 from .game import GameState, GameTables, Sizes
-from .reward_scaling import Scaling
+from .reward_scaling import LOGARITHM, ROOT
+
+SCALINGS = {"root": ROOT, "log": LOGARITHM}
 
 
 class Episodes(NamedTuple):
@@ -30,67 +31,79 @@ class Episodes(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Episodes played again, [moves, episodes, ...]: each state, what the move cost, and whether there was one to make."""
+    """Episodes played again, [moves, episodes, ...]: the states, what moves cost, and whether there was one to make."""
 
     states: GameState
     costs: Array
     active: Array
 
 
-@dataclass(frozen=True)
+class Boards(NamedTuple):
+    """The games of all tasks as arrays: their tables, stacked, and what reverse mode costs in each.
+
+    Costs are divided by that to be about 1.
+    """
+
+    tables: GameTables
+    references: Array
+
+    @property
+    def sizes(self) -> Sizes:
+        return self.tables.sizes
+
+    def assigned(self, key: Array, environments: Array, total: int) -> Array:
+        """A task for each environment: each task equally often, as far as that is possible."""
+        return jax.random.permutation(key, jnp.arange(total) % len(self.references))[environments]
+
+    def environments(self, tasks: Array) -> "Environments":
+        if len(self.references) == 1:
+            return Environments(jax.tree.map(lambda leaf: leaf[0], self.tables), None, tasks, self.references[tasks])
+        return Environments(jax.tree.map(lambda leaf: leaf[tasks], self.tables), 0, tasks, self.references[tasks])
+
+
+@dataclass(frozen=True, eq=False)
 class Games:
     """The graphs to find orders for, as games of one size.
 
     Attributes:
         graphs: one for each task.
-        counting, minimize: what an order costs.
-        sizes: those of every graph, with padding.
-        tables: those of all tasks, stacked.
-        references: what reverse mode costs, by which costs are divided to be about 1.
+        objective: what an order costs.
+        boards: the games.
     """
 
     graphs: tuple[ComputationGraph, ...]
-    counting: str
-    minimize: str
-    sizes: Sizes
-    tables: GameTables
-    references: np.ndarray
+    objective: Objective
+    boards: Boards
 
     @staticmethod
-    def of(graphs: Sequence[ComputationGraph], counting: str = "raw", minimize: str = "multiplications") -> "Games":
-        sizes = game.common_sizes([game.sizes_of(graph) for graph in graphs])
-        tables = game.stack_tables([game.make_tables(graph, counting, minimize, sizes) for graph in graphs])
-        references = [max(cost_of(graph, "rev", counting, minimize), 1.0) for graph in graphs]
-        return Games(tuple(graphs), counting, minimize, sizes, tables, np.array(references, np.float32))
-
-    @property
-    def moves(self) -> int:
-        """How many moves the longest game can have."""
-        return self.sizes.intermediates
-
-    def assigned(self, key: Array, environments: Array, total: int) -> Array:
-        """A task for each environment: each task equally often, as far as that is possible."""
-        return jax.random.permutation(key, jnp.arange(total) % len(self.graphs))[environments]
-
-    def environments(self, tasks: Array) -> "Environments":
-        references = jnp.asarray(self.references)[tasks]
-        if len(self.graphs) == 1:
-            return Environments(jax.tree.map(lambda leaf: leaf[0], self.tables), None, tasks, references)
-        return Environments(jax.tree.map(lambda leaf: leaf[tasks], self.tables), 0, tasks, references)
+    def of(
+        graphs: Sequence[ComputationGraph],
+        counting: str = "raw",
+        minimize: Any = "multiplications",
+        sizes: Sizes | None = None,
+    ) -> "Games":
+        """Games padded to ``sizes``, or else to the smallest sizes that hold all graphs."""
+        objective = Objective.of(minimize, counting)
+        room = sizes or game.common_sizes([game.sizes_of(graph) for graph in graphs])
+        tables = game.stack_tables([game.make_tables(graph, counting, minimize, room) for graph in graphs])
+        references = [max(objective.value(graph.cost("rev", counting)), 1) for graph in graphs]
+        return Games(tuple(graphs), objective, Boards(tables, jnp.asarray(references, jnp.float32)))
 
     def order(self, task: int, actions: Sequence[int]) -> tuple[int, ...]:
-        """The vertices that a game eliminated, and then those whose elimination it was spared because it is free."""
+        """The vertices that a game eliminated."""
         vertices = self.graphs[task].intermediates
-        played = dict.fromkeys(vertices[action] for action in actions if action < len(vertices))
-        return tuple(dict.fromkeys([*played, *vertices]))
+        return tuple(dict.fromkeys(vertices[action] for action in actions if action < len(vertices)))
 
-    def cost(self, task: int, order: Order | Sequence[int]) -> float:
-        return cost_of(self.graphs[task], order, self.counting, self.minimize)
+    def cost(self, task: int, order: Sequence[int]) -> float:
+        """What the game charges for an order, counted by graphax."""
+        return self.objective.value(self.graphs[task].cost(order, self.objective.counting))
 
-
-def cost_of(graph: ComputationGraph, order: Any, counting: str, minimize: str) -> float:
-    """What the game charges for an order, counted by graphax."""
-    return float(Objective.of(minimize, counting).value(graph.cost(order, counting)))
+    def bound(self, task: int) -> float:
+        """What no order costs less than."""
+        bound = self.graphs[task].lower_bound
+        if self.objective.minimize != "weighted":
+            return bound(self.objective.minimize, self.objective.counting)
+        return self.objective.weights[0] * bound("multiplications", self.objective.counting)
 
 
 @dataclass(frozen=True)
@@ -158,13 +171,14 @@ class ValueScale:
     says within reason.
     """
 
-    scaling: Scaling
+    scaling: str
     largest: float = 100.0
 
     def target(self, cost: Array, reference: Array) -> Array:
-        return self.scaling.scale(cost) / self.scaling.scale(reference)
+        scale = SCALINGS[self.scaling].scale
+        return scale(cost) / scale(reference)
 
     def cost(self, prediction: Array, reference: Array) -> Array:
         """The predicted cost to go in units of the reference."""
-        bounded = jnp.clip(prediction * self.scaling.scale(reference), 0.0, self.scaling.scale(self.largest * reference))
-        return self.scaling.unscale(bounded) / reference
+        scale, unscale = SCALINGS[self.scaling]
+        return unscale(jnp.clip(prediction * scale(reference), 0.0, scale(self.largest * reference))) / reference

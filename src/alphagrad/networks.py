@@ -7,7 +7,7 @@ an embedding. Vertices that are eliminated or padding take no part: not in a sli
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import equinox as eqx
 import jax
@@ -141,11 +141,16 @@ class Backbone(eqx.Module):
         return computed.norm(tokens).astype(jnp.float32)
 
     def _compressed(self, slices: Array) -> Array:
-        """[..., vertices, 5, edges] to [..., vertices, features] by the convolution."""
+        """[..., vertices, 5, edges] to [..., vertices, features] by the convolution.
+
+        Written as multiplications and additions, which become one kernel; libraries are slow on so few channels.
+        """
         length = slices.shape[-1] - KERNEL + 1
-        windows = [slices[..., shift : shift + length] for shift in range(KERNEL)]
-        filtered = sum(jnp.einsum("...fe,fc->...ec", *pair) for pair in zip(windows, self.convolution, strict=True))
-        active = jax.nn.relu(filtered + self.convolution_bias)
+        filtered = self.convolution_bias[:, None]
+        for shift, feature in product(range(KERNEL), range(FEATURES)):
+            window = slices[..., feature, None, shift : shift + length]
+            filtered = filtered + window * self.convolution[shift, feature, :, None]
+        active = jax.nn.relu(filtered)
         return active.reshape(*active.shape[:-2], -1)
 
 
@@ -222,7 +227,8 @@ def _slices(observation: Array, alive: Array, inputs: int) -> Array:
     targets = jnp.concatenate([alive, jnp.ones((*batch, outputs), bool)], -1)
     sources = jnp.concatenate([jnp.ones((*batch, inputs), bool), alive], -1)
     present = targets[..., None, :, None] & sources[..., None, None, :]
-    edges = jnp.where(present, _tamed(observation), 0.0)
+    # Made once: the compiler would rather repeat all this for every product of the convolution.
+    edges = jax.lax.optimization_barrier(jnp.where(present, _tamed(observation), 0.0))
     incoming = jnp.moveaxis(edges[..., :vertices, :], -3, -2)
     outgoing = jnp.moveaxis(edges[..., inputs:], -1, -3)
     return jnp.concatenate([incoming, outgoing], -1)

@@ -15,7 +15,7 @@ def number_of_minibatches(environments: int, moves: int, batch_size: int) -> int
 
 
 def minibatches(games: Any, number: int) -> Any:
-    """[games, ...] to [number, games / number, ...]; game n goes to part n modulo ``number``, on however many devices."""
+    """[games, ...] to [number, games / number, ...]; on however many devices, game n goes to part n modulo number."""
     return jax.tree.map(lambda leaf: leaf.reshape(-1, number, *leaf.shape[1:]).swapaxes(0, 1), games)
 
 
