@@ -1,11 +1,10 @@
 """All structures that the edges of a graph can take on, in whatever order its vertices are eliminated.
 
-Known coefficients are left out, because they would make endlessly many structures: a number stands for a structure whose
-coefficient is *some* known number, or for one with values. What a product or a sum does to coefficients is the
+Known coefficients are left out, because they would make endlessly many structures: a number stands for a structure
+whose coefficient is *some* known number, or for one with values. What a product or a sum does to coefficients is the
 same for all of them and is found by asking `graphax.structure` about representatives.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -86,7 +85,8 @@ class Closure:
 
     def _explore(self, graph: ComputationGraph) -> None:
         """Sources and targets from the closest to the farthest: paths between two vertices are shorter ones, joined."""
-        products_of, closed = self._remembering()
+        # Most vertices see the same few sets.
+        products_of, closed = cache(self._products), cache(self._closed)
         numbers, eliminable = sorted(graph.vertices), set(graph.intermediates)
         reachable: dict[int, dict[int, Members]] = {}
         for place, target in enumerate(numbers):
@@ -97,10 +97,6 @@ class Closure:
                 initial = graph.edges.get((target, source))
                 if initial is not None or fills:
                     sources[source] = closed(None if initial is None else self.number(initial), fills)
-
-    def _remembering(self) -> tuple[Callable[[Members, Members], Members], Callable[[int | None, Members], Members]]:
-        """`_products` and `_closed` for the duration of the exploration: most vertices see the same few sets."""
-        return cache(self._products), cache(self._closed)
 
     def _products(self, outer: Members, inner: Members) -> Members:
         results = {self._product(left, right).result for left in outer for right in inner}

@@ -31,6 +31,7 @@ from .game_tables import (
     FACTOR_SHIFT,
     IF_SCALED,
     KEEPS,
+    OTHER_TYPE,
     STRUCTURE_BITS,
     GameTables,
     Sizes,
@@ -42,6 +43,7 @@ from .game_tables import (
 
 __all__ = [
     "ELIMINATED_TYPE",
+    "OTHER_TYPE",
     "GameState",
     "GameTables",
     "Sizes",
@@ -167,8 +169,8 @@ def observe(tables: GameTables, state: GameState) -> jax.Array:
     """The extended adjacency tensor, float32[5, rows, columns].
 
     For every edge: the sparsity type (`graphax.sparsity_type`), the two sizes of its source, and the two of its
-    target; zeros for no edge. Blocks with more than two axes on a side have type `OTHER_TYPE` = 11, and the leading axes
-    of a side count as one. Rows and columns of eliminated vertices have type `ELIMINATED_TYPE` = -11.
+    target; zeros for no edge. Blocks with more than two axes on a side have type `OTHER_TYPE` = 11, and all axes of a
+    side but the last count as one. Rows and columns of eliminated vertices have type `ELIMINATED_TYPE` = -11.
     """
     types = _look_up(tables.types, 2 * state.edges + (state.scale == 1.0))
     types = jnp.where(_outside(tables, state.eliminated), types, float(ELIMINATED_TYPE))
