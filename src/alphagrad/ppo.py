@@ -154,7 +154,7 @@ class PPO:
         targets = self._values.target(costs_to_go(replay.costs), environments.references)
         predictions = _over_moves(networks.value, environments, replay)
         value_loss = jnp.sum(weights * jnp.square(predictions - targets))
-        entropy = jnp.sum(weights * jnp.sum(jax.scipy.special.entr(jax.nn.softmax(logits)), -1))
+        entropy = -jnp.sum(weights * jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), -1))
         loss = policy_loss + self.config.value_weight * value_loss - self.config.entropy_weight * entropy
         return loss, {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
 
