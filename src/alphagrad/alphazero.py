@@ -107,15 +107,15 @@ class AlphaZero:
         return learner, episodes, metrics
 
     def self_play(
-        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, moves: int | None = None
     ) -> tuple[Episodes, Array]:
-        """A game of each task; also the improved policies, [moves, games, actions]."""
+        """A game of each task, or its first moves; also the improved policies, [moves, games, actions]."""
         environments = boards.environments(tasks)
 
         def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
             return environments.each(partial(self._search, network))(states, environments.references, keys)
 
-        return environments.play(choose, keys, self.sizes.intermediates)
+        return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
 
     def _search(
         self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array, key: Array

@@ -3,12 +3,14 @@
 import hashlib
 import os
 import warnings
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental.multihost_utils import sync_global_devices
 
 KEPT = 2
 
@@ -60,9 +62,12 @@ class Checkpoints:
         """Move a checkpoint away, so that another can be written in its place."""
         self._manager.close()
         aside = self._folder.with_name(f"{self._folder.name}-damaged")
-        aside.mkdir(exist_ok=True)
-        place = next(aside / f"{iteration}-{n}" for n in range(1 << 20) if not (aside / f"{iteration}-{n}").exists())
-        os.replace(self._folder / str(iteration), place)
+        place = next(aside / f"{iteration}-{n}" for n in count() if not (aside / f"{iteration}-{n}").exists())
+        sync_global_devices("all processes know where to")
+        if jax.process_index() == 0:
+            aside.mkdir(exist_ok=True)
+            os.replace(self._folder / str(iteration), place)
+        sync_global_devices("the checkpoint is away")
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         warnings.warn(
             f"the checkpoint of iteration {iteration} is damaged ({reason}); it was moved to {place}, and the one "

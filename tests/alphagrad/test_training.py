@@ -2,6 +2,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -32,6 +33,22 @@ from alphagrad.training import train
 from tests.alphagrad.test_training import AGENT, targets
 train(targets(), AGENT, iterations=60, folder=sys.argv[1], checkpoint_every=2, until_optimal=False)
 """
+
+DISTRIBUTED = """
+import sys
+import tests.conftest
+import jax
+jax.distributed.initialize(sys.argv[2], num_processes=2, process_id=int(sys.argv[3]))
+from tests.alphagrad.test_training import run
+assert len(jax.devices()) == 2
+run(sys.argv[1], 3)
+run(sys.argv[1], 5)
+"""
+
+
+def start(script, *arguments):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], cwd=ROOT, env=environment)
 
 
 def targets():
@@ -86,8 +103,7 @@ def test_metrics_have_a_line_for_each_iteration(unbroken):
 
 def test_a_killed_run_ends_like_an_unbroken_one(unbroken, tmp_path):
     folder = tmp_path / "killed"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, folder], cwd=ROOT, env=environment)
+    process = start(SCRIPT, folder)
     lines = random.randrange(2, 40)
     while not (folder / "metrics.jsonl").exists() or len((folder / "metrics.jsonl").read_bytes().splitlines()) < lines:
         assert process.poll() is None
@@ -96,6 +112,18 @@ def test_a_killed_run_ends_like_an_unbroken_one(unbroken, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert_same(run(folder, 60), folder, *unbroken[:2])
+
+
+def test_two_processes_train_as_one(unbroken, tmp_path):
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    processes = [start(DISTRIBUTED, tmp_path / "two", address, rank) for rank in range(2)]
+    assert [process.wait(timeout=300) for process in processes] == [0, 0]
+    for one, other in zip(metrics(tmp_path / "two"), metrics(unbroken[1])[:5], strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            np.testing.assert_allclose(value, other[name], rtol=1e-3, atol=1e-4, err_msg=name)
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(unbroken, tmp_path):
