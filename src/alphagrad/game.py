@@ -130,12 +130,14 @@ def _compose(
     """The structure and coefficient of every product of an outgoing and an incoming edge, and what all of them cost."""
     pair = outgoing[:, None] * tables.sizes.structures + incoming
     packed = _look_up(tables.product, pair)
-    factor = known * (packed >> FACTOR_SHIFT).astype(jnp.float32)
+    fill = packed & _STRUCTURE
+    # A coefficient beyond single precision is infinite, and infinity times the zero of no edge would be no number.
+    factor = jnp.where(fill == NO_EDGE, 0.0, known * (packed >> FACTOR_SHIFT).astype(jnp.float32))
     free = ((packed & IF_SCALED) != 0) & (jnp.abs(factor) == 1.0)
     charged = jnp.where(free, 0.0, _look_up(tables.multiplications, pair))
     if tables.additions.size:
         charged += _look_up(tables.additions, pair)
-    return packed & _STRUCTURE, factor, jnp.sum(charged)
+    return fill, factor, jnp.sum(charged)
 
 
 def _add(

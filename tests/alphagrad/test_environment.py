@@ -25,7 +25,6 @@ def test_gymnasium_accepts_it(graph):
     with warnings.catch_warnings():
         # The upper bound of the sizes of blocks is infinite, which the checker finds worth a word.
         warnings.filterwarnings("ignore", message=".*Box observation space maximum value is infinity.*")
-        warnings.filterwarnings("ignore", message=".*not using a flattened observation.*")
         check_env(VertexEnvironment(graph), skip_render_check=True)
 
 

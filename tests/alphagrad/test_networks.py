@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ ALIVE = jnp.array([True, False, True, True, False, True])
 
 @pytest.fixture(scope="module")
 def network():
-    return PolicyValueNetwork(NETWORK, SIZES, jax.random.key(0))
+    return eqx.filter_jit(PolicyValueNetwork(NETWORK, SIZES, jax.random.key(0)))
 
 
 def observations(seed, batch=()):
@@ -55,30 +56,29 @@ def test_illegal_actions_have_probability_zero(network):
     assert jnp.all(jax.nn.softmax(logits)[~ALIVE] == 0)
 
 
-def test_all_is_finite_when_no_vertex_is_left(network):
+def test_all_is_finite_when_no_vertex_is_left():
     value = lambda network: network(observations(1), jnp.zeros(6, bool))[1]
-    result, gradient = jax.value_and_grad(value)(network)
+    result, gradient = jax.jit(jax.value_and_grad(value))(PolicyValueNetwork(NETWORK, SIZES, jax.random.key(0)))
     assert result == 0
     assert all(jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
 
 
 def test_value_and_policy_networks_have_the_heads_of_the_joint_one():
     observation = observations(3)
-    assert PolicyNetwork(NETWORK, SIZES, jax.random.key(0))(observation, ALIVE).shape == (6,)
-    assert ValueNetwork(NETWORK, SIZES, jax.random.key(0))(observation, ALIVE).shape == ()
+    for kind, shape in ((PolicyNetwork, (6,)), (ValueNetwork, ())):
+        called = lambda key, kind=kind: kind(NETWORK, SIZES, key)(observation, ALIVE)
+        assert jax.eval_shape(called, jax.random.key(0)).shape == shape
 
 
-def test_half_precision_is_close():
-    exact = PolicyValueNetwork(NETWORK, SIZES, jax.random.key(0))
+def test_half_precision_is_close(network):
     config = NetworkConfig(**{**vars(NETWORK), "dtype": "bfloat16"})
-    rough = PolicyValueNetwork(config, SIZES, jax.random.key(0))
-    for one, other in zip(exact(observations(1), ALIVE), rough(observations(1), ALIVE), strict=True):
+    rough = eqx.filter_jit(PolicyValueNetwork(config, SIZES, jax.random.key(0)))
+    for one, other in zip(network(observations(1), ALIVE), rough(observations(1), ALIVE), strict=True):
         np.testing.assert_allclose(one, other, atol=0.03)
 
 
 def test_the_paper_s_network_has_its_sizes():
-    boards = Games.of([tiny_graph()]).boards
-    network = PolicyValueNetwork(NetworkConfig(), boards.sizes, jax.random.key(0))
+    network = jax.eval_shape(lambda key: PolicyValueNetwork(NetworkConfig(), SIZES, key), jax.random.key(0))
     assert len(network.backbone.layers) == 6
     assert [layer.weight.shape[1] for layer in network.policy.layers] == [256, 128, 1]
     assert [layer.weight.shape[1] for layer in network.value.layers] == [256, 128, 64, 1]
