@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.experimental.multihost_utils import broadcast_one_to_all
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from graphax import ComputationGraph, Order
 
@@ -174,7 +174,8 @@ class _Run:
         devices: Sequence[jax.Device] | None,
     ):
         self._agent, self._best, self._seed, self._limits, self._folder = agent, best, seed, limits, folder
-        mesh = Mesh(np.array(jax.devices() if devices is None else devices), (DEVICES,))
+        shared = np.array(jax.devices() if devices is None else devices)
+        mesh = Mesh(shared, (DEVICES,), axis_types=(AxisType.Auto,))
         if agent.environments % (mesh.size * agent.minibatches):
             raise SearchError(
                 f"{agent.environments} environments cannot be shared equally by {mesh.size} devices in "

@@ -101,6 +101,7 @@ def test_metrics_have_a_line_for_each_iteration(unbroken):
     assert best[-1].tolist() == [order.cost for order in unbroken[0].orders.values()]
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_like_an_unbroken_one(unbroken, tmp_path):
     folder = tmp_path / "killed"
     process = start(SCRIPT, folder)
@@ -114,6 +115,7 @@ def test_a_killed_run_ends_like_an_unbroken_one(unbroken, tmp_path):
     assert_same(run(folder, 60), folder, *unbroken[:2])
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(unbroken, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -126,6 +128,7 @@ def test_two_processes_train_as_one(unbroken, tmp_path):
             np.testing.assert_allclose(value, other[name], rtol=1e-3, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(unbroken, tmp_path):
     run(tmp_path, 5)
     # The last two iterations that have a checkpoint are 4 and, because the run ended, 5.
