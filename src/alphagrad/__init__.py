@@ -11,12 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .alphazero import AlphaZeroConfig
     from .api import search
     from .budget import Budget, Progress
     from .errors import AlphagradError, SearchError, TaskError
     from .finders.objective import Objective
+    from .networks import NetworkConfig
+    from .ppo import PPOConfig
     from .records import RecordWarning, best_known
     from .result import SearchResult
+    from .training import TrainingProgress, TrainingResult, train
 
 _PLACES = {
     "search": "api",
@@ -29,18 +33,32 @@ _PLACES = {
     "RecordWarning": "records",
     "best_known": "records",
     "SearchResult": "result",
+    "AlphaZeroConfig": "alphazero",
+    "NetworkConfig": "networks",
+    "PPOConfig": "ppo",
+    "TrainingProgress": "training",
+    "TrainingResult": "training",
+    "train": "training",
 }
+# The modules that need more than the search does.
+_LEARNING = ("alphazero", "networks", "ppo", "training")
 __all__ = [
+    "AlphaZeroConfig",
     "AlphagradError",
     "Budget",
+    "NetworkConfig",
     "Objective",
+    "PPOConfig",
     "Progress",
     "RecordWarning",
     "SearchError",
     "SearchResult",
     "TaskError",
+    "TrainingProgress",
+    "TrainingResult",
     "best_known",
     "search",
+    "train",
 ]
 
 
@@ -51,7 +69,8 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f".{_PLACES[name]}", __name__)
     except ModuleNotFoundError as error:
+        extra = "rl" if _PLACES[name] in _LEARNING else "search"
         raise ImportError(
-            f"alphagrad.{name} needs {error.name}: pip install 'graphax-alphagrad[search]'", name=error.name
+            f"alphagrad.{name} needs {error.name}: pip install 'graphax-alphagrad[{extra}]'", name=error.name
         ) from error
     return getattr(module, name)

@@ -1,0 +1,95 @@
+"""Self-play of AlphaZero on the devices at hand: moves a second, and where the time goes.
+
+    python benchmarks/selfplay.py [--task RoeFlux_1d] [--environments 32] [--simulations 50] [--moves 4]
+
+The network alone and the game alone are timed for as many states as the search visits. What is left is the tree.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from alphagrad.alphazero import AlphaZero, AlphaZeroConfig
+from alphagrad.game import GameState
+from alphagrad.games import Environments, Games
+from alphagrad.networks import NetworkConfig, PolicyValueNetwork
+from alphagrad.tasks import TASKS
+
+REPETITIONS = 3
+
+
+def seconds(function: Callable, *args: Any) -> float:
+    """The least of a few times that a compiled function takes."""
+    compiled = jax.jit(function)
+    jax.block_until_ready(compiled(*args))
+    times = []
+    for _ in range(REPETITIONS):
+        began = time.perf_counter()
+        jax.block_until_ready(compiled(*args))
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def network_alone(network: PolicyValueNetwork, observations: Any, evaluations: int) -> jax.Array:
+    """Evaluations that wait for one another, so that none can be left out."""
+    observation, alive = observations
+
+    def evaluate(_: Any, total: jax.Array) -> jax.Array:
+        logits, values = network(observation + 0.0 * total, alive)
+        return values.sum() + logits.max()
+
+    return jax.lax.fori_loop(0, evaluations, evaluate, jnp.float32(0.0))
+
+
+def game_alone(environments: Environments, states: GameState, evaluations: int) -> Any:
+    """Steps, each with its observation, of games that begin anew when they are over."""
+    moves = states.eliminated.shape[-1]
+
+    def move(number: jax.Array, carry: Any) -> Any:
+        now, total = carry
+        now = jax.tree.map(lambda new, old: jnp.where(number % moves == 0, new, old), states, now)
+        after, _ = environments.step(now, jnp.full(len(environments.tasks), number % moves))
+        return after, total + environments.view(after)[0].sum()
+
+    return jax.lax.fori_loop(0, evaluations, move, (states, jnp.float32(0.0)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", default="RoeFlux_1d")
+    parser.add_argument("--environments", type=int, default=32)
+    parser.add_argument("--simulations", type=int, default=50)
+    parser.add_argument("--moves", type=int, default=4)
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--dtype", default="float32")
+    options = parser.parse_args()
+    boards = Games.of([TASKS[options.task].graph()]).boards
+    config = AlphaZeroConfig(
+        environments=options.environments,
+        simulations=options.simulations,
+        network=NetworkConfig(layers=options.layers, dtype=options.dtype),
+    )
+    agent = AlphaZero(config, boards.sizes)
+    network = agent.init(jax.random.key(0)).network
+    tasks = jnp.zeros(options.environments, jnp.int32)
+    environments, keys = boards.environments(tasks), jax.random.split(jax.random.key(1), options.environments)
+    states, evaluations = environments.start(), options.moves * (options.simulations + 1)
+
+    def play(network: PolicyValueNetwork, keys: jax.Array) -> Any:
+        return agent.self_play(network, boards, tasks, keys, options.moves)
+
+    whole = seconds(play, network, keys)
+    net = seconds(lambda network, seen: network_alone(network, seen, evaluations), network, environments.view(states))
+    game = seconds(lambda states: game_alone(environments, states, evaluations), states)
+    moves = options.moves * options.environments
+    print(f"{options.task}, {options.environments} environments, {options.simulations} simulations, {jax.devices()[0]}")
+    print(f"  {moves / whole:,.1f} moves/s, {evaluations * options.environments / whole:,.0f} evaluations/s")
+    print(f"  network alone {net / whole:.0%}, game alone {game / whole:.0%} of {whole:.2f} s")
+
+
+if __name__ == "__main__":
+    main()

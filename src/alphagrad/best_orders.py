@@ -1,0 +1,49 @@
+"""The best order of each task that a training run has found, saved the moment it is found."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from graphax import Order
+
+from .games import Games
+from .run_folder import RunFolder
+
+
+class BestOrders:
+    """By task: the best order, and what no order is below."""
+
+    def __init__(self, games: Games, names: Sequence[str], finder: str, seed: int, folder: RunFolder | None):
+        self._games, self._names, self._finder, self._seed, self._folder = games, names, finder, seed, folder
+        self._played = [float("inf")] * len(names)
+        self.orders: dict[str, Order] = {}
+        self.bounds = {name: games.bound(task) for task, name in enumerate(names)}
+
+    def offer(self, costs: Sequence[float], actions: Callable[[], np.ndarray]) -> None:
+        """Consider the best games of all tasks; ``actions`` fetches what was played, if that is needed."""
+        better = [task for task, cost in enumerate(costs) if cost < self._played[task]]
+        if not better:
+            return
+        played = actions()
+        for task in better:
+            self._played[task] = costs[task]
+            order = self._order(task, played[task].tolist())
+            self.orders[self._names[task]] = order
+            if self._folder is not None:
+                self._folder.keep(self._names[task], order)
+
+    def _order(self, task: int, actions: list[int]) -> Order:
+        graph, vertices = self._games.graphs[task], self._games.order(task, actions)
+        cost, bound = self._games.cost(task, vertices), self.bounds[self._names[task]]
+        return Order(vertices, graph.fingerprint, self._finder, self._seed, cost, bound, graph.simplified)
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What graphax counts for the orders, by task."""
+        return {name: float(order.cost or 0) for name, order in self.orders.items()}
+
+    @property
+    def optimal(self) -> bool:
+        """Whether there is an order for every task that none can be better than."""
+        costs = self.costs
+        return all(name in costs and costs[name] <= self.bounds[name] for name in self._names)
