@@ -36,10 +36,10 @@ def seconds(function: Callable, *args: Any) -> float:
 
 def network_alone(network: PolicyValueNetwork, observations: Any, evaluations: int) -> jax.Array:
     """Evaluations that wait for one another, so that none can be left out."""
-    observation, alive = observations
+    observation, hints, alive = observations
 
     def evaluate(_: Any, total: jax.Array) -> jax.Array:
-        logits, values = network(observation + 0.0 * total, alive)
+        logits, values = network(observation + 0.0 * total, hints, alive)
         return values.sum() + logits.max()
 
     return jax.lax.fori_loop(0, evaluations, evaluate, jnp.float32(0.0))

@@ -49,12 +49,14 @@ __all__ = [
     "Sizes",
     "VertexGame",
     "common_sizes",
+    "degrees",
     "init",
     "is_over",
     "legal_actions",
     "make_tables",
     "observe",
     "play",
+    "prices",
     "sizes_of",
     "stack_tables",
     "step",
@@ -178,6 +180,32 @@ def observe(tables: GameTables, state: GameState) -> jax.Array:
     types = jnp.where(_outside(tables, state.eliminated), types, float(ELIMINATED_TYPE))
     sizes = jnp.moveaxis(tables.shapes[state.edges], -1, 0)
     return jnp.concatenate([types[None], sizes])
+
+
+def prices(tables: GameTables, state: GameState) -> jax.Array:
+    """float32[intermediates]: what eliminating each vertex now is charged for multiplications, its Markowitz degree.
+
+    With folded counting, factors of plus or minus one are charged here as well.
+    """
+    incoming, outgoing = _edges_by_structure(tables, state)
+    return jnp.einsum("vo,oi,vi->v", outgoing, tables.multiplications, incoming)
+
+
+def degrees(tables: GameTables, state: GameState) -> tuple[jax.Array, jax.Array]:
+    """How many incoming and outgoing edges each intermediate vertex has."""
+    sizes = tables.sizes
+    present = state.edges != NO_EDGE
+    return jnp.sum(present[: sizes.intermediates], 1), jnp.sum(present[:, sizes.inputs :], 0)
+
+
+def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[jax.Array, jax.Array]:
+    """How many incoming and outgoing edges of each structure a vertex has, float32[intermediates, structures]."""
+    sizes = tables.sizes
+    none = jnp.zeros((sizes.intermediates, sizes.structures), jnp.float32)
+    vertices = jnp.arange(sizes.intermediates)[:, None]
+    incoming = none.at[vertices, state.edges[: sizes.intermediates]].add(1.0)
+    outgoing = none.at[vertices, state.edges[:, sizes.inputs :].T].add(1.0)
+    return incoming.at[:, NO_EDGE].set(0.0), outgoing.at[:, NO_EDGE].set(0.0)
 
 
 def play(tables: GameTables, order: ArrayLike) -> tuple[GameState, jax.Array]:

@@ -121,8 +121,8 @@ class Environments:
     def step(self, states: GameState, actions: Array) -> tuple[GameState, Array]:
         return self.each(game.step)(states, actions)
 
-    def view(self, states: GameState) -> tuple[Array, Array]:
-        """What a network sees: observations, and the vertices that are still there."""
+    def view(self, states: GameState) -> tuple[Array, Array, Array]:
+        """What a network sees: observations, hints, and the vertices that are still there."""
         return self.each(view)(states)
 
     def each(self, function: Callable) -> Callable:
@@ -154,8 +154,13 @@ class Environments:
         return jax.lax.scan(move, self.start(), actions.T)[1]
 
 
-def view(tables: GameTables, state: GameState) -> tuple[Array, Array]:
-    return game.observe(tables, state), game.legal_actions(tables, state)
+def view(tables: GameTables, state: GameState) -> tuple[Array, Array, Array]:
+    """The adjacency tensor; for each vertex the logarithms of its price and degrees; and whether it is still there.
+
+    A network could work the prices out from the tensor, but only by counting, which it is slow to learn.
+    """
+    hints = jnp.stack([game.prices(tables, state), *game.degrees(tables, state)], -1)
+    return game.observe(tables, state), jnp.log1p(hints.astype(jnp.float32)), game.legal_actions(tables, state)
 
 
 def costs_to_go(costs: Array) -> Array:

@@ -2,7 +2,8 @@
 
 A token is what the adjacency tensor says of a vertex: the row of its incoming and the column of its outgoing edges,
 five numbers an edge. A convolution that sees three edges and all five numbers compresses it, and a linear map makes it
-an embedding. Vertices that are eliminated or padding take no part: not in a slice, not in attention, not in a head.
+an embedding, to which what eliminating the vertex would cost now is added. Vertices that are eliminated or padding take
+no part: not in a slice, not in attention, not in a head.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from .game import Sizes
 
 # What an edge is described by, and how many edges next to each other the convolution sees.
 FEATURES, KERNEL = 5, 3
+# What a vertex is described by besides its edges: its price and its degrees.
+HINTS = 3
 # Sparsity types go from -11 to 11.
 LARGEST_TYPE = 11
 # The logit of an action that is not legal: its probability is zero, and its product with zero still is.
@@ -111,31 +114,33 @@ class TransformerLayer(eqx.Module):
 
 
 class Backbone(eqx.Module):
-    """From observations [..., 5, targets, sources] to a token for each intermediate vertex."""
+    """From observations [..., 5, targets, sources] and hints [..., vertices, 3] to a token for each vertex."""
 
     inputs: int = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
     convolution: Array
     convolution_bias: Array
     projection: Dense
+    hints: Dense
     layers: list[TransformerLayer]
     norm: LayerNorm
 
     def __init__(self, config: NetworkConfig, sizes: Sizes, key: Array):
-        conv_key, projection_key, *layer_keys = jax.random.split(key, 2 + config.layers)
+        conv_key, projection_key, hints_key, *layer_keys = jax.random.split(key, 3 + config.layers)
         edges = sizes.inputs + 2 * sizes.intermediates + sizes.outputs
         self.inputs, self.dtype = sizes.inputs, config.dtype
         shape = (KERNEL, FEATURES, config.channels)
         self.convolution = jax.random.normal(conv_key, shape, jnp.float32) / np.float32(np.sqrt(KERNEL * FEATURES))
         self.convolution_bias = jnp.zeros(config.channels, jnp.float32)
         self.projection = Dense((edges - KERNEL + 1) * config.channels, config.embedding, projection_key)
+        self.hints = Dense(HINTS, config.embedding, hints_key)
         self.layers = [TransformerLayer(config, layer_key) for layer_key in layer_keys]
         self.norm = LayerNorm(config.embedding)
 
-    def __call__(self, observation: Array, alive: Array) -> Array:
+    def __call__(self, observation: Array, hints: Array, alive: Array) -> Array:
         computed = jax.tree.map(lambda weight: weight.astype(self.dtype), self)
         tokens = computed.projection(computed._compressed(_slices(observation, alive, self.inputs).astype(self.dtype)))
-        tokens = tokens + _positions(*tokens.shape[-2:]).astype(self.dtype)
+        tokens = tokens + computed.hints(hints.astype(self.dtype)) + _positions(*tokens.shape[-2:]).astype(self.dtype)
         for layer in computed.layers:
             tokens = layer(tokens, alive)
         return computed.norm(tokens).astype(jnp.float32)
@@ -182,8 +187,8 @@ class PolicyNetwork(eqx.Module):
         self.backbone = Backbone(config, sizes, backbone_key)
         self.head = Head(config.embedding, config.policy_hidden, head_key)
 
-    def __call__(self, observation: Array, alive: Array) -> Array:
-        return _logits(self.head(self.backbone(observation, alive)), alive)
+    def __call__(self, observation: Array, hints: Array, alive: Array) -> Array:
+        return _logits(self.head(self.backbone(observation, hints, alive)), alive)
 
 
 class ValueNetwork(eqx.Module):
@@ -197,8 +202,8 @@ class ValueNetwork(eqx.Module):
         self.backbone = Backbone(config, sizes, backbone_key)
         self.head = Head(config.embedding, config.value_hidden, head_key)
 
-    def __call__(self, observation: Array, alive: Array) -> Array:
-        return _total(self.head(self.backbone(observation, alive)), alive)
+    def __call__(self, observation: Array, hints: Array, alive: Array) -> Array:
+        return _total(self.head(self.backbone(observation, hints, alive)), alive)
 
 
 class PolicyValueNetwork(eqx.Module):
@@ -214,8 +219,8 @@ class PolicyValueNetwork(eqx.Module):
         self.policy = Head(config.embedding, config.policy_hidden, policy_key)
         self.value = Head(config.embedding, config.value_hidden, value_key)
 
-    def __call__(self, observation: Array, alive: Array) -> tuple[Array, Array]:
-        tokens = self.backbone(observation, alive)
+    def __call__(self, observation: Array, hints: Array, alive: Array) -> tuple[Array, Array]:
+        tokens = self.backbone(observation, hints, alive)
         return _logits(self.policy(tokens), alive), _total(self.value(tokens), alive)
 
 

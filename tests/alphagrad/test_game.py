@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphagrad import closure
+from alphagrad import closure, game
 from alphagrad.errors import AlphagradError
 from alphagrad.finders.objective import Objective
 from alphagrad.finders.problem import Problem
@@ -312,3 +312,16 @@ def test_too_many_structures_are_refused(monkeypatch):
     monkeypatch.setattr(closure, "MOST_STRUCTURES", 20)
     with pytest.raises(AlphagradError, match="more than 20 structures"):
         closure.Closure(task_graph("MLP"))
+
+
+@given(graph=program_graphs(steps=8), shuffle=st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=15)
+def test_prices_are_what_the_next_move_costs(graph, shuffle):
+    tables = game.make_tables(graph)
+    state = game.init(tables)
+    order = list(range(len(graph.intermediates)))
+    shuffle.shuffle(order)
+    for action in order:
+        expected = [float(game.step(tables, state, other)[1]) for other in range(len(order))]
+        np.testing.assert_allclose(game.prices(tables, state), expected)
+        state, _ = game.step(tables, state, action)
