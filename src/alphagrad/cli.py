@@ -3,7 +3,6 @@
 What a command needs is imported when it runs, so that help and completion come at once.
 """
 
-import json
 import os
 import sys
 from enum import StrEnum
@@ -13,6 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from .cli_options import Args, AsJson, Counting, Quiet, print_json, weights
+from .play_command import play
+from .train_command import train
 
 if TYPE_CHECKING:
     from .result import SearchResult
@@ -24,6 +27,8 @@ UsageError: Any = typer.BadParameter.__base__
 DEFAULT_SECONDS = 10.0
 # Of a message from elsewhere, such as one of JAX's, the beginning says enough.
 LONGEST_MESSAGE = 600
+# Packages that only agents need.
+LEARNING = {"equinox", "mctx", "optax", "orbax"}
 
 
 class Commands(TyperGroup):
@@ -38,7 +43,8 @@ class Commands(TyperGroup):
         except UsageError as error:
             code = _refused(error.format_message())
         except ImportError as error:
-            code = _refused(f"this command needs {error.name}: pip install 'graphax-alphagrad[search]'")
+            extra = "rl" if str(error.name).partition(".")[0] in LEARNING else "search"
+            code = _refused(f"this command needs {error.name}: pip install 'graphax-alphagrad[{extra}]'")
         except Exception as error:
             from graphax import GraphaxError
 
@@ -58,8 +64,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Search for elimination orders that make Jacobians in JAX cheap.",
 )
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+app.command("train")(train)
+app.command("play")(play)
 
 
 class Counted(StrEnum):
@@ -82,7 +88,7 @@ def tasks(as_json: AsJson = False) -> None:
         sizes = len(graph.inputs), len(graph.intermediates), len(graph.outputs)
         rows.append([task.name, task.field, *sizes, task.description])
     if as_json:
-        _print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         typer.echo(table(f"{len(rows)} tasks", columns, rows))
 
@@ -90,10 +96,7 @@ def tasks(as_json: AsJson = False) -> None:
 @app.command()
 def search(
     target: Annotated[str, typer.Argument(help="A task, or module:function, imported from the current folder too.")],
-    args: Annotated[
-        str | None,
-        typer.Option(help="module:name of a function that returns the tuple of example arguments, or of the tuple."),
-    ] = None,
+    args: Args = None,
     argnums: Annotated[
         str | None, typer.Option(help="Arguments to differentiate by, such as 0,2. Default: all made of floats.")
     ] = None,
@@ -105,9 +108,7 @@ def search(
     minimize: Annotated[
         str, typer.Option(help="multiplications, operations, peak, or weights for multiplications and additions: 1,0.5")
     ] = "multiplications",
-    counting: Annotated[
-        str, typer.Option(help="folded: what is executed; raw: every product of two edges.")
-    ] = "folded",
+    counting: Counting = "folded",
     simplify: Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")] = False,
     method: Annotated[
         str, typer.Option(help="auto, presets, greedy, beam, anneal, temper, windows or exact.")
@@ -131,8 +132,7 @@ def search(
     from .target import find
 
     limit = _budget(budget, evaluations, certified)
-    weights = tuple(minimize.split(",")) if "," in minimize else minimize
-    objective = Objective.of(weights, counting)  # type: ignore[arg-type]
+    objective = Objective.of(weights(minimize), counting)
     _check_writable(save)
     found = find(target, args, argnums)
     graph = found.graph(simplify)
@@ -172,7 +172,7 @@ def paper_table(
         line.prepare("auto")
         rows = compare(chosen, counting, limit, line.entitle, line.show)
     if as_json:
-        _print_json(as_data(rows))
+        print_json(as_data(rows))
     else:
         typer.echo(as_text(rows))
 
@@ -217,7 +217,7 @@ def _print_result(
 ) -> None:
     usage = target.usage(result.order, save)
     if as_json:
-        _print_json({"target": name, **result.as_dict(), "better_on_record": known, "usage": usage})
+        print_json({"target": name, **result.as_dict(), "better_on_record": known, "usage": usage})
         return
     typer.echo(result)
     if known is not None:
@@ -225,7 +225,3 @@ def _print_result(
     typer.echo("")
     for line in usage:
         typer.echo(line)
-
-
-def _print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

@@ -1,5 +1,6 @@
 """What an order search minimises."""
 
+import re
 from dataclasses import dataclass
 
 from graphax import Cost
@@ -38,6 +39,13 @@ class Objective:
         if minimize in OBJECTIVES:
             return Objective(str(minimize), counting, (1.0, 1.0 if minimize == "operations" else 0.0))
         return Objective("weighted", counting, _weights(minimize))
+
+    @staticmethod
+    def read(text: str) -> "Objective":
+        """The objective that prints as ``text``."""
+        name, _, counting = text.removesuffix(")").rpartition(" (")
+        weights = re.fullmatch(r"(.+)·multiplications \+ (.+)·additions", name)
+        return Objective.of((float(weights[1]), float(weights[2])) if weights else name, counting)
 
     def value(self, cost: Cost) -> float:
         """The quantity to be minimised: a whole number, except for weights that are none."""
