@@ -21,9 +21,8 @@ from .training_report import baselines, read_curve
 try:
     from matplotlib.figure import Figure
 except ModuleNotFoundError as missing:
-    raise ImportError(
-        f"alphagrad.plot needs {missing.name}: pip install 'graphax-alphagrad[plot]'", name=missing.name
-    ) from missing
+    message = "alphagrad.plot needs matplotlib: pip install 'graphax-alphagrad[plot]'"
+    raise ImportError(message, name="matplotlib") from missing
 
 STYLES = {"forward": ":", "reverse": "--", "markowitz": "-."}
 

@@ -1,5 +1,7 @@
+import importlib
 import io
 import json
+import subprocess
 import sys
 
 import pytest
@@ -281,6 +283,24 @@ def test_all_fields_are_named():
 
 def test_help_says_how_to_set_fields():
     assert "network.layers=3" in answered("train", "alphazero", "--help", env={"COLUMNS": "300"})
+
+
+@pytest.mark.parametrize("command", ["train ppo EnzymeReaction --seconds 1", "play EnzymeReaction --agent run"])
+def test_missing_packages_are_named(command):
+    script = (
+        f"import sys; sys.modules['mctx'] = None; sys.argv = ['alphagrad', *{command.split()}]\n"
+        "from alphagrad.__main__ import main; main()"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert answer.stderr == "alphagrad: this command needs mctx: pip install 'graphax-alphagrad[rl]'\n"
+
+
+def test_curves_need_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.delitem(sys.modules, "alphagrad.plot")
+    with pytest.raises(ImportError, match=r"pip install 'graphax-alphagrad\[plot\]'"):
+        importlib.import_module("alphagrad.plot")
 
 
 def test_learning_curves(enzymes, joint):
