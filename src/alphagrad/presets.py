@@ -10,7 +10,7 @@ PRESETS: dict[str, dict[str, AlphaZeroConfig | PPOConfig]] = {
     "alphazero": {
         "paper": AlphaZeroConfig(),
         "small": AlphaZeroConfig(
-            environments=256, simulations=32, considered_actions=8, c_scale=0.1, epochs=2, schedule=200, network=SMALL
+            environments=256, simulations=32, considered_actions=8, c_scale=0.5, epochs=4, schedule=200, network=SMALL
         ),
     },
     "ppo": {

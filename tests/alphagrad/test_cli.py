@@ -244,10 +244,10 @@ def test_a_saved_order_is_started_from():
 
 
 def test_better_orders_on_record_are_told():
-    best = json.loads(answered("search", "RoeFlux_1d", *FEW, "--json"))["value"]
-    text = answered("search", "RoeFlux_1d", "--method", "presets")
+    best = json.loads(answered("search", "DoublePendulum", *FEW, "--json"))["value"]
+    text = answered("search", "DoublePendulum", "--method", "presets")
     assert f"On record is a better order, with {best}; --resume starts from it.\n" in text
-    assert "On record" not in answered("search", "RoeFlux_1d", "--method", "presets", "--resume")
+    assert "On record" not in answered("search", "DoublePendulum", "--method", "presets", "--resume")
 
 
 def test_no_record_is_kept_if_none_is_wanted(tmp_path):
