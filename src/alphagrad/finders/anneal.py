@@ -29,8 +29,10 @@ from .problem import Problem
 ATTEMPTS = 4
 PAUSE = 4000
 # The longest window, and the size from which a walk only descends: larger orders never cool down in time.
-REACH = 64
+REACH, REACH_ON_LARGE = 256, 64
 DESCEND_ONLY = 5000
+# How many different orders a search starts from.
+STARTS = 6
 # Temperatures relative to the mean price of an elimination.
 HOT, COLD = 1.3, 0.05
 # Places in `Walk.at`.
@@ -219,9 +221,10 @@ def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -
     walk.at[SWEEP] = walk.at[CURSOR] = 0
     # To go on after a pause, everything up to the cursor is eliminated again, so large graphs pause less often.
     pause = max(PAUSE, problem.size)
+    reach = REACH_ON_LARGE if problem.size > DESCEND_ONLY else REACH
     while walk.at[SWEEP] < sweeps:
         best, evaluations = walk.total[BEST], walk.at[EVALUATIONS]
-        problem.call(sweep, walk, sweeps, hot, cold, REACH, evaluations + pause)
+        problem.call(sweep, walk, sweeps, hot, cold, reach, evaluations + pause)
         improved = walk.total[BEST] < best
         yield Step(walk.best.copy() if improved else None, int(walk.at[EVALUATIONS] - evaluations))
 
@@ -233,13 +236,15 @@ def mean_price(problem: Problem, nodes: np.ndarray) -> float:
 
 
 def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Annealing runs without end, each longer than the last: from the best order so far at a lower temperature, and
-    from the best start at the full one."""
-    best = first = cheapest(problem, starts)
+    """Annealing runs without end, each longer than the last: in turn from a start at the full temperature, the best
+    start first, and from the best order so far at a lower one. Where a walk ends depends much on where it starts."""
+    best = cheapest(problem, starts)
     if problem.size < 2:
         return
+    ranked = sorted({problem.key(nodes): nodes for nodes in [best, *starts]}.items())[:STARTS]
     for run in count():
         again = run % 2 == 1
+        first = ranked[run // 2 % len(ranked)][1]
         walk = new_walk(problem, best if again else first, seed * 1_000_003 + run)
         scale = mean_price(problem, walk.order)
         hot = 0.0 if problem.size > DESCEND_ONLY else HOT * scale * (0.5 if again else 1.0)

@@ -35,18 +35,19 @@ def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step
             yield step
             if step.bound:
                 return
-    yield from _rounds(problem, seed, best)
+    yield from _rounds(problem, seed, orders)
 
 
-def _rounds(problem: Problem, seed: int, best: np.ndarray) -> Iterator[Step]:
+def _rounds(problem: Problem, seed: int, orders: list[np.ndarray]) -> Iterator[Step]:
     """Annealing without end; every now and then the best order is polished."""
+    best = cheapest(problem, orders)
     polish_at, looked = 200_000, 0
     tree = exact(problem, seed, [best]) if problem.size <= MODERATE else iter(())
-    for step in anneal(problem, seed, [best]):
+    for step in anneal(problem, seed, orders):
         yield step
         looked += step.evaluations
         if step.nodes is not None:
-            best = step.nodes
+            best = cheapest(problem, [best, step.nodes])
         if looked >= polish_at:
             polish_at *= 2
             yield from windows(problem, seed, [best])
