@@ -1,18 +1,22 @@
 # Both commands make their own virtual environment and need nothing but Python >= 3.11, pip and make.
 #   make demo   the main job: a search for elimination orders, and the Jacobian they give checked against JAX
 #   make test   everything that is checked: style, types, tests
+#   make slow   long proofs and long training runs, which CI runs as well
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test slow lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
 
 test: lint
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto -m "not slow"
+
+slow: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n auto -m slow
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -314,8 +314,8 @@ def test_too_many_structures_are_refused(monkeypatch):
         closure.Closure(task_graph("MLP"))
 
 
-@given(graph=program_graphs(steps=8), shuffle=st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=15)
+@given(graph=program_graphs(steps=6), shuffle=st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=8)
 def test_prices_are_what_the_next_move_costs(graph, shuffle):
     tables = game.make_tables(graph)
     state = game.init(tables)
