@@ -23,7 +23,7 @@ from ..kernels import (
     rewind,
 )
 from .finder import Step, cheapest
-from .problem import Problem
+from .problem import Problem, TooLarge
 
 # Moves tried at each place of the cursor, and about how many between two looks at the clock.
 ATTEMPTS = 4
@@ -241,7 +241,10 @@ def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
     best = cheapest(problem, starts)
     if problem.size < 2:
         return
-    ranked = sorted({problem.key(nodes): nodes for nodes in [best, *starts]}.items())[:STARTS]
+    keyed = {problem.key(nodes): nodes for nodes in [best, *starts]}
+    ranked = sorted((key, nodes) for key, nodes in keyed.items() if key[0] < np.inf)[:STARTS]
+    if not ranked:
+        raise TooLarge
     for run in count():
         again = run % 2 == 1
         first = ranked[run // 2 % len(ranked)][1]

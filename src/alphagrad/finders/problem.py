@@ -9,6 +9,7 @@ from graphax import ComputationGraph, Cost, Structure
 from graphax.bound import vertex_bounds
 from graphax.structure import add, compose
 
+from ..errors import SearchError
 from ..kernels import (
     ADDITIONS,
     COLUMNS,
@@ -31,14 +32,15 @@ from .objective import Objective
 
 # The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
 LARGEST_LOG = 1 << 23
-
-
 # What an addition is charged so that, of orders that are equal otherwise, the one with fewer is found.
 TIE_BREAK = 1e-6
 
 
-class TooLarge(Exception):
+class TooLarge(SearchError):
     """An order creates more edges than memory is set aside for."""
+
+    def __init__(self) -> None:
+        super().__init__(f"eliminating in this order creates more than {LARGEST_LOG:,} edges; start from a better one")
 
 
 class Algebra:

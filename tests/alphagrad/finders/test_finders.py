@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from alphagrad.finders import anneal
 from alphagrad.finders.objective import Objective
 from alphagrad.finders.portfolio import FINDERS
-from alphagrad.finders.problem import Problem
+from alphagrad.finders.problem import Problem, TooLarge
 from alphagrad.tasks import TASKS
 
 from ...graphax.scalar_graphs import EDGES, scalar_graph, scalar_graphs
@@ -47,6 +47,18 @@ def test_the_same_seed_takes_the_same_steps(name):
     for other in (again, elsewhere):
         assert len(first) == len(other)
         assert all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_orders_with_too_much_fill_are_passed_over(monkeypatch):
+    """They ended a search; now a search starts from the others, and says so if there are none."""
+    monkeypatch.setattr("alphagrad.finders.problem.LARGEST_LOG", 300)
+    problem = Problem(TASKS["RoeFlux_1d"].graph(), Objective())
+    problem.net = problem._new_net(300)
+    forward = np.arange(problem.size, dtype=np.int32)
+    assert problem.value(forward) == np.inf
+    assert orders("anneal", problem, starts=[forward, forward[::-1].copy()])
+    with pytest.raises(TooLarge, match="more than 300 edges"):
+        orders("anneal", problem, starts=[forward])
 
 
 @given(graph=program_graphs(steps=14))
