@@ -51,13 +51,13 @@ def test_the_same_seed_takes_the_same_steps(name):
 
 def test_orders_with_too_much_fill_are_passed_over(monkeypatch):
     """They ended a search; now a search starts from the others, and says so if there are none."""
-    monkeypatch.setattr("alphagrad.finders.problem.LARGEST_LOG", 300)
+    monkeypatch.setattr("alphagrad.finders.problem.LARGEST_LOG", 400)
     problem = Problem(TASKS["RoeFlux_1d"].graph(), Objective())
-    problem.net = problem._new_net(300)
+    problem.net = problem._new_net(400)
     forward = np.arange(problem.size, dtype=np.int32)
     assert problem.value(forward) == np.inf
     assert orders("anneal", problem, starts=[forward, forward[::-1].copy()])
-    with pytest.raises(TooLarge, match="more than 300 edges"):
+    with pytest.raises(TooLarge, match="more than 400 edges"):
         orders("anneal", problem, starts=[forward])
 
 
