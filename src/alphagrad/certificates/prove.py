@@ -173,7 +173,8 @@ class Prover:
         if cycles:
             return True
         self._offer(order)
-        return self._split_by_order(order, solution)
+        # If all scenarios hold for an optimum, it is one among orders; another solution proves nothing.
+        return self._split_by_order(order, solution) or not solution.complete
 
     def _ordered(self, solution: Solution) -> tuple[list[int], set[tuple[int, ...]]]:
         """An order as the solution has it, cheapest first where it leaves a choice, or cycles that prevent one."""

@@ -38,11 +38,13 @@ class Solution:
         bound: no order costs less, but for rounding.
         first: for each pair (a, b) with a < b, how far a comes before b, from 0 to 1.
         shares: for each vertex, how far each of its scenarios is chosen.
+        complete: whether it is an optimum; if not, the time ended before.
     """
 
     bound: float
     first: dict[Pair, float]
     shares: dict[int, list[float]]
+    complete: bool
 
     def precedence(self, a: int, b: int) -> float:
         """How far a comes before b; a half if that is open."""
@@ -113,10 +115,10 @@ class ScenarioProgram:
         if bound is None or not np.isfinite(bound):
             return None
         if result.x is None:
-            return Solution(bound, {}, {})
+            return Solution(bound, {}, {}, False)
         first = {pair: float(result.x[n]) for pair, n in pairs.items()}
         shares = {v: result.x[place : place + len(self.scenarios[v])].tolist() for v, place in places.items()}
-        return Solution(bound, first, shares)
+        return Solution(bound, first, shares, result.status == 0)
 
 
 def _arcs(cycle: tuple[int, ...]) -> Iterable[Pair]:

@@ -1,5 +1,6 @@
 """A certificate must never exceed the optimum: brute force over small graphs of single numbers."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
@@ -14,6 +15,7 @@ from alphagrad.certificates.conditional_cuts import ConditionalCuts
 from alphagrad.certificates.prove import Prover, prove
 from alphagrad.certificates.reduction import reduced
 from alphagrad.certificates.scalar_graph import ScalarGraph
+from alphagrad.certificates.scenarios import ScenarioProgram
 from alphagrad.tasks import TASKS
 from graphax.plan import COUNTINGS
 
@@ -162,6 +164,25 @@ def test_a_vertex_that_holds_two_apart_is_left_to_the_search():
     edges |= {(t, s): EDGES["values"] for t in (6, 7) for s in (4, 5)}
     core = reduced(ScalarGraph(scalar_graph(2, 5, 2, edges), "raw"))
     assert 3 in core.graph.intermediates
+
+
+def test_a_solution_cut_short_does_not_end_the_proof(monkeypatch):
+    """An order from an integer program whose time was up was taken for its optimum."""
+    solve = ScenarioProgram.solve
+
+    def cut_short(program, seconds, integral):
+        solution = solve(program, seconds, integral)
+        return replace(solution, bound=solution.bound - 3, complete=False) if integral else solution
+
+    prover = Prover(TASKS["RobotArm_6DOF"].graph(simplify=True), "raw")
+    with monkeypatch.context() as patch:
+        patch.setattr(ScenarioProgram, "solve", cut_short)
+        for _ in prover.work(2.0):
+            pass
+    assert prover.open
+    for _ in prover.work(60.0):
+        pass
+    assert prover.proof.optimal
 
 
 def test_work_can_be_done_in_pieces():
