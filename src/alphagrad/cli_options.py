@@ -7,6 +7,9 @@ import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+TargetName = Annotated[
+    str, typer.Argument(help="A task, generated:SEED, or module:function, imported from the current folder too.")
+]
 Args = Annotated[
     str | None,
     typer.Option(help="module:name of a function that returns the tuple of example arguments, or of the tuple."),

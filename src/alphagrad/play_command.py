@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import Args, AsJson, Counting, Minimize, print_json, weights
+from .cli_options import Args, AsJson, Counting, Minimize, TargetName, print_json, weights
 
 if TYPE_CHECKING:
     from graphax import ComputationGraph
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def play(
-    task: Annotated[str, typer.Argument(help="A task, or module:function, imported from the current folder too.")],
+    task: TargetName,
     agent: Annotated[
         Path | None, typer.Option(help="The folder of a training run, whose policy plays.", metavar="FOLDER")
     ] = None,

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from . import tasks
 from .api import graph_of
 from .errors import SearchError
 from .tasks.task import Task
+
+# What generated functions are named by, with their seed.
+GENERATED = "generated:"
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Target:
             written = str(list(order.vertices))
         return [
             "import graphax",
-            f"from {self.module} import {self.name.partition('.')[0]}",
+            f"from {self.module} import {re.split(r'[.(]', self.name)[0]}",
             f"graphax.jacve({self.name}, order={written}, argnums={self.argnums})",
         ]
 
@@ -58,7 +62,7 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
     """Read a target as users write it.
 
     Args:
-        text: the name of a task, or ``module:function``.
+        text: the name of a task, ``generated:seed`` for a generated function, or ``module:function``.
         args: ``module:name`` of the tuple of example arguments, or of a function that makes it.
         argnums: numbers of arguments with commas between; by default a task's own, or all arguments made of floats.
     """
@@ -66,6 +70,10 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
         if args is not None:
             raise SearchError(f"the task {text} has its arguments; --args is for module:function")
         return _of_task(tasks.get(text), argnums)
+    if text.startswith(GENERATED):
+        if args is not None:
+            raise SearchError(f"{text} has its arguments; --args is for module:function")
+        return _of_generated(text, argnums)
     function = _imported(text, "the target")
     task = _task_of(function)
     if args is None and task is not None:
@@ -85,6 +93,15 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
 def _of_task(task: Task, argnums: str | None) -> Target:
     numbers = _numbers(argnums) if argnums else task.argnums
     return Target(task.function.__module__, task.function.__qualname__, task.function, task.arguments(), numbers)
+
+
+def _of_generated(text: str, argnums: str | None) -> Target:
+    seed = text.removeprefix(GENERATED)
+    if not seed.isdecimal():
+        raise SearchError(f"{text!r} is not of the form {GENERATED}seed, such as {GENERATED}7")
+    function = tasks.random_function(int(seed))
+    numbers = _numbers(argnums) if argnums else tuple(range(len(function.args)))
+    return Target("alphagrad.tasks", f"random_function({int(seed)})", function, function.args, numbers)
 
 
 def _task_of(found: Any) -> Task | None:

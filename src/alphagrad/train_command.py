@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from .cli_options import Args, AsJson, Counting, Minimize, Quiet, print_json, we
 
 if TYPE_CHECKING:
     from .target import Target
+    from .training import TrainingProgress
 
 
 class AgentName(StrEnum):
@@ -32,6 +33,7 @@ class Options:
     agent: AgentName
     names: tuple[str, ...]
     joint: bool
+    generated: int
     args: str | None
     seconds: float | None
     iterations: int | None
@@ -45,13 +47,27 @@ class Options:
         """The command that asks for this, without where files go."""
         limits = {"--seconds": self.seconds, "--iterations": self.iterations}
         words = ["alphagrad", "train", self.agent, *self.names, *(["--joint"] if self.joint else [])]
+        words += ["--generated", str(self.generated)] if self.generated else []
         words += [word for name, limit in limits.items() if limit is not None for word in (name, f"{limit}")]
         words += ["--seed", str(self.seed), "--counting", self.counting, "--minimize", self.minimize]
         words += ["--preset", self.preset, *(["--args", self.args] if self.args else [])]
         return shlex.join([*words, *(word for setting in self.settings for word in ("--set", setting))])
 
     def default_folder(self, names: list[str]) -> Path:
-        return Path("runs") / "-".join([self.agent, *(["joint"] if self.joint else names), str(self.seed)])
+        named = ["joint"] if self.joint else names[: len(self.names)]
+        generated = [f"generated{self.generated}"] if self.generated else []
+        return Path("runs") / "-".join([self.agent, *named, *generated, str(self.seed)])
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where what comes of it goes."""
+
+    folder: Path
+    results: Path | None
+    tracker: str | None
+    as_json: bool
+    quiet: bool
 
 
 def train(
@@ -61,6 +77,7 @@ def train(
         typer.Argument(metavar="[TASK]...", help="Tasks, or module:function; one agent learns them all."),
     ] = None,
     joint: Annotated[bool, typer.Option("--joint", help="Train on all tasks of the benchmark together.")] = False,
+    generated: Annotated[int, typer.Option(help="Train on so many generated functions, too.", metavar="N")] = 0,
     args: Args = None,
     seconds: Annotated[float | None, typer.Option(help="When to stop; earlier calls count.")] = None,
     iterations: Annotated[int | None, typer.Option(help="When to stop; earlier calls count.")] = None,
@@ -81,19 +98,25 @@ def train(
         Path | None,
         typer.Option(help="Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>."),
     ] = None,
+    track: Annotated[
+        str | None, typer.Option(help="Hand metrics on to tensorboard or wandb, if installed.", metavar="TRACKER")
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="Write <agent>/<task>.json here: order, configuration and curve.", metavar="DIR")
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train an agent to find orders. Ctrl-C ends with the best so far; the same command again goes on."""
+    """Train an agent to find orders.
+
+    Ctrl-C ends after the iteration under way, with the best so far; the same command again goes on.
+    """
     from .errors import SearchError
     from .presets import PRESETS
     from .settings import configured
 
     options = Options(
-        agent, tuple(names or ()), joint, args, seconds, iterations, seed, counting, minimize, preset,
+        agent, tuple(names or ()), joint, generated, args, seconds, iterations, seed, counting, minimize, preset,
         tuple(settings or ()),
     )  # fmt: skip
     _check(options)
@@ -103,33 +126,36 @@ def train(
     for option, path in {"--folder": place, "--results": results}.items():
         if path is not None and path.exists() and not path.is_dir():
             raise SearchError(f"{option} {path}: it is a file; name a folder")
-    _run(options, config, targets, place, results, as_json, quiet)
+    _run(options, config, targets, Output(place, results, track, as_json, quiet))
 
 
-def _run(
-    options: Options, config: Any, targets: dict[str, "Target"], folder: Path, results: Path | None, as_json: bool,
-    quiet: bool,
-) -> None:  # fmt: skip
+def _run(options: Options, config: Any, targets: dict[str, "Target"], output: Output) -> None:
+    from .tracking import tracked
     from .training import train as run_training
     from .training_line import TrainingLine
     from .training_report import Report, write_results
 
     graphs = {name: target.graph(simplify=False) for name, target in targets.items()}
     _check_graphs(graphs)
-    minimize = weights(options.minimize)
-    with TrainingLine(quiet or as_json) as line:
+    minimize, folder = weights(options.minimize), output.folder
+    with TrainingLine(output.quiet or output.as_json) as line, tracked(output.tracker, folder, asdict(config)) as track:
         line.say("preparing the games, compiling (a minute for large graphs)…")
+
+        def show(now: "TrainingProgress") -> None:
+            line.show(now)
+            track(now)
+
         try:
             stopped = run_training(
                 graphs, config, counting=options.counting, minimize=minimize, seed=options.seed, folder=folder,
-                iterations=options.iterations, seconds=options.seconds, progress=line.show,
+                iterations=options.iterations, seconds=options.seconds, progress=show,
             ).stopped  # fmt: skip
         except KeyboardInterrupt:
             stopped = "interrupted"
     report = Report.of(options.agent, folder, targets, graphs, options.counting, minimize, stopped)
-    if results is not None:
-        write_results(results, report, config, options.seed, options.command())
-    if as_json:
+    if output.results is not None:
+        write_results(output.results, report, config, options.seed, options.command())
+    if output.as_json:
         print_json(report.as_dict())
     else:
         typer.echo(report)
@@ -138,7 +164,11 @@ def _run(
 def _check(options: Options) -> None:
     from .errors import SearchError
 
-    if options.joint == bool(options.names):
+    if options.generated < 0:
+        raise SearchError(f"--generated {options.generated}: it must be zero or more")
+    if options.joint and options.names:
+        raise SearchError("name the tasks to train on, or give --joint for all of them, not both")
+    if not (options.joint or options.names or options.generated):
         raise SearchError("name the tasks to train on, or give --joint for all of them")
     limits = {"--seconds": options.seconds, "--iterations": options.iterations}
     given = {name: limit for name, limit in limits.items() if limit is not None}
@@ -154,12 +184,13 @@ def _check(options: Options) -> None:
 def _targets(options: Options) -> dict[str, "Target"]:
     from . import tasks
     from .errors import SearchError
-    from .target import find
+    from .target import GENERATED, find
 
     found: dict[str, Target] = {}
-    for text in tasks.TASKS if options.joint else options.names:
+    listed = tasks.TASKS if options.joint else options.names
+    for text in [*listed, *(f"generated:{number}" for number in range(options.generated))]:
         own = ":" in text
-        target = find(text, options.args if own else None)
+        target = find(text, options.args if own and not text.startswith(GENERATED) else None)
         name = target.name if own else tasks.get(text).name
         if name in found:
             raise SearchError(f"{name} was given twice")

@@ -29,6 +29,7 @@ from .checkpoints import Checkpoints
 from .errors import SearchError
 from .game import Sizes
 from .games import Boards, Episodes, Games
+from .interrupt import Interrupt, deferred_interrupt
 from .ppo import PPO, PPOConfig
 from .run_folder import RunFolder
 from .tasks.task import Task
@@ -85,7 +86,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """The best order of each task, and how training ended: "optimal", "iterations" or "seconds"."""
+    """The best order of each task, and how training ended: "optimal", "iterations", "seconds" or "interrupted"."""
 
     orders: dict[str, Order]
     learner: Any
@@ -125,6 +126,8 @@ def train(
         sizes: to which all games are padded, if not to those of the largest.
         devices: that share the environments; all of them (of all processes) by default.
         until_optimal: stop once all orders are certified to be optimal.
+
+    Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once.
     """
     if iterations is None and seconds is None:
         raise SearchError("training needs a limit: iterations, seconds or both")
@@ -138,8 +141,8 @@ def train(
     best = BestOrders(games, list(graphs), player.name, seed, run_folder)
     run = _Run(player, games.boards, best, seed, limits, run_folder, devices)
     checkpoints = None if run_folder is None else Checkpoints(run_folder.checkpoints)
-    with nullcontext() if checkpoints is None else closing(checkpoints):
-        return run.train(checkpoints, checkpoint_every, progress)
+    with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
+        return run.train(checkpoints, checkpoint_every, progress, interrupt)
 
 
 def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
@@ -224,12 +227,15 @@ class _Run:
         checkpoints: Checkpoints | None,
         checkpoint_every: int,
         progress: Callable[[TrainingProgress], None] | None,
+        interrupt: Interrupt,
     ) -> TrainingResult:
         first, earlier = self._resume(checkpoints)
         began, iteration, saved = time.monotonic(), first, first
         while True:
             seconds = earlier + time.monotonic() - began
             stopped = self._limits.reached(iteration, self._agreed(seconds), self._best.optimal)
+            if interrupt.pressed and iteration > first:
+                stopped = stopped or "interrupted"
             if checkpoints and iteration > saved and (stopped or iteration - saved >= checkpoint_every):
                 checkpoints.save(iteration, self._state, {"seconds": seconds})
                 saved = iteration

@@ -247,14 +247,14 @@ def test_an_interruption_with_nothing_found_is_one(monkeypatch):
     assert alphagrad("train", "ppo", "EnzymeReaction", "--seconds", "9").exit_code == 130
 
 
-def test_joint_is_all_tasks():
+def test_joint_is_all_tasks_and_generated_functions():
     options = train_command.Options(
-        train_command.AgentName.ppo, (), True, None, 5.0, None, 1, "raw", "multiplications",
+        train_command.AgentName.ppo, (), True, 2, None, 5.0, None, 1, "raw", "multiplications",
         train_command.Preset.small, (),
     )  # fmt: skip
-    assert list(train_command._targets(options)) == list(TASKS)
-    assert str(options.default_folder([])) == "runs/ppo-joint-1"
-    assert options.command().startswith("alphagrad train ppo --joint --seconds 5.0 ")
+    assert list(train_command._targets(options)) == [*TASKS, "random_function(0)", "random_function(1)"]
+    assert str(options.default_folder([])) == "runs/ppo-joint-generated2-1"
+    assert options.command().startswith("alphagrad train ppo --joint --generated 2 --seconds 5.0 ")
 
 
 def test_settings_have_the_types_of_their_fields():
@@ -344,6 +344,8 @@ BAD = {
     "train dqn EnzymeReaction": "'alphazero', 'ppo'",
     f"train ppo {LIMIT}": "name the tasks to train on, or give --joint",
     f"train ppo EnzymeReaction --joint {LIMIT}": "or give --joint",
+    f"train ppo --generated -1 {LIMIT}": "--generated -1: it must be zero or more",
+    f"train ppo EnzymeReaction --track paper {LIMIT}": "one of: tensorboard, wandb",
     "train ppo EnzymeReaction": "--seconds, --iterations or both",
     "train ppo EnzymeReaction --iterations 0": "--iterations 0: it must be more than zero",
     "train ppo EnzymeReaction --seconds nan": "--seconds nan: it must be more than zero",

@@ -159,6 +159,21 @@ def test_another_configuration_is_refused(tmp_path):
     assert "seed is 0 there and 7 here" in str(caught.value)
 
 
+def test_an_interrupted_run_goes_on(unbroken, tmp_path):
+    """Ctrl-C ends it with a checkpoint, whatever iteration it is."""
+    expected, expected_folder, _ = unbroken
+
+    def interrupt(now):
+        if now.iteration == 31:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = run(tmp_path, 60, progress=interrupt, checkpoint_every=1000)
+    assert (stopped.stopped, stopped.iterations) == ("interrupted", 31)
+    assert len(metrics(tmp_path)) == 31
+    result = run(tmp_path, 60)
+    assert_same(result, tmp_path, expected, expected_folder)
+
+
 def test_time_is_a_limit():
     result = train(tiny_graph(), AGENT, seconds=1e-3, until_optimal=False)
     assert (result.stopped, result.iterations) == ("seconds", 1)
