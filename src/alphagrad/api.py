@@ -48,7 +48,8 @@ def search(
         minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, or weights for multiplications and additions.
         counting: ``"folded"`` counts what is executed, ``"raw"`` every product of two edges.
         method: the finder: ``"auto"``, ``"presets"``, ``"greedy"``, ``"beam"``, ``"anneal"``, ``"temper"``,
-            ``"windows"`` or ``"exact"``.
+            ``"windows"``, ``"exact"``, ``"policy"`` (games of a learned policy), or ``"policy+anneal"`` and
+            ``"policy+beam"``, which start from its order.
         seed: of all random choices. The same seed takes the same steps; with a budget of evaluations it ends at
             the same order, with one of seconds the clock decides how far it gets.
         start: an order to start from, in any form that ``jacve(order=...)`` takes.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .cli_options import Args, AsJson, Counting, Quiet, print_json, weights
+from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json, weights
 from .play_command import play
 from .train_command import train
 
@@ -95,7 +95,7 @@ def tasks(as_json: AsJson = False) -> None:
 
 @app.command()
 def search(
-    target: Annotated[str, typer.Argument(help="A task, or module:function, imported from the current folder too.")],
+    target: TargetName,
     args: Args = None,
     argnums: Annotated[
         str | None, typer.Option(help="Arguments to differentiate by, such as 0,2. Default: all made of floats.")
@@ -111,7 +111,10 @@ def search(
     counting: Counting = "folded",
     simplify: Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")] = False,
     method: Annotated[
-        str, typer.Option(help="auto, presets, greedy, beam, anneal, temper, windows or exact.")
+        str,
+        typer.Option(
+            help="auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam."
+        ),
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Of all random choices.")] = 0,
     workers: Annotated[int, typer.Option(help="Processes to search on.")] = 1,

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-_SOURCES = sorted([Path(__file__), *Path(__file__).with_name("finders").glob("*.py")])
+_HERE = Path(__file__).parent
+_SOURCES = sorted([Path(__file__), *_HERE.glob("finders/*.py"), *_HERE.glob("policy/*.py")])
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 
 from ..kernels import DONE, eliminate, kernel, price_of, rewind
-from .finder import Step
+from .finder import Step, cheapest
 from .problem import Problem
 
 
@@ -31,8 +31,9 @@ def expand(net, table, prices, prefixes, depth, done, charged, at):
     return DONE
 
 
-def beam_orders(problem: Problem, seed: int, width: int) -> Iterator[Step]:
-    """One beam search; the last step has its best order."""
+def beam_orders(problem: Problem, seed: int, width: int, start: np.ndarray | None = None) -> Iterator[Step]:
+    """One beam search; the last step has its best order. What ``start`` eliminates first always stays in the beam, so
+    that its end is never better than that of the search."""
     size = problem.size
     rng = np.random.default_rng(seed)
     # Of two ways to eliminate the same set only the cheaper one is kept; sets are told apart by a sum of random words.
@@ -49,19 +50,31 @@ def beam_orders(problem: Problem, seed: int, width: int) -> Iterator[Step]:
         ranked = np.argsort(scores + jitter, kind="stable")[: min(16 * width, np.isfinite(scores).sum())]
         keys = key[ranked // size] + words[ranked % size]
         _, first = np.unique(keys, return_index=True)
-        chosen = np.sort(first)[:width]
-        parent, vertex = np.divmod(ranked[chosen], size)
-        score, key = scores[ranked[chosen]], keys[chosen]
+        chosen = ranked[np.sort(first)[:width]]
+        if start is not None:
+            chosen = _with_start(chosen, start[: depth + 1], key, words)
+        parent, vertex = np.divmod(chosen, size)
+        score, key = scores[chosen], key[parent] + words[vertex]
         prefixes, done = prefixes[parent], done[parent]
         prefixes[:, depth] = vertex
         done[np.arange(len(done)), vertex] = True
         yield Step(prefixes[0].copy() if depth == size - 1 else None, charged.shape[0] * (size - depth))
 
 
+def _with_start(chosen: np.ndarray, start: np.ndarray, key: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """The chosen extensions of the beam, with one to the set of vertices in ``start``."""
+    size = len(words)
+    before = words[start[:-1]].sum(dtype=np.uint64)
+    if before + words[start[-1]] in key[chosen // size] + words[chosen % size]:
+        return chosen
+    return np.append(chosen, np.flatnonzero(key == before)[0] * size + start[-1])
+
+
 def beam(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Beam searches without end, each twice as wide as the last."""
+    """Beam searches without end, each twice as wide as the last, with the best start in each."""
     if problem.size < 2:
         return
+    start = cheapest(problem, starts) if starts else None
     for number in count():
         width = min(1 << number, max(1, (1 << 22) // problem.size))
-        yield from beam_orders(problem, seed + number, width)
+        yield from beam_orders(problem, seed + number, width, start)

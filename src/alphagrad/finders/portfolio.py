@@ -15,6 +15,7 @@ from .exact import exact
 from .finder import Finder, Step, cheapest
 from .greedy import greedy, presets
 from .objective import Objective
+from .policy import after_policy, policy
 from .problem import Problem
 from .windows import windows
 
@@ -63,6 +64,9 @@ FINDERS: dict[str, Finder] = {
     "temper": temper,
     "windows": windows,
     "exact": exact,
+    "policy": policy,
+    "policy+anneal": after_policy(anneal),
+    "policy+beam": after_policy(beam),
 }
 
 
@@ -72,7 +76,7 @@ def warm_up(method: str) -> None:
     parts: tuple[Finder, ...] = (presets, exact, windows, anneal) if method == "auto" else (FINDERS[method],)
     problem = Problem(_smallest_graph(), Objective())
     for part in parts:
-        for _ in zip(range(2), part(problem, 0, []), strict=False):
+        for _ in zip(range(3), part(problem, 0, []), strict=False):
             pass
 
 

@@ -1,0 +1,36 @@
+"""The shipped policy as a finder: its best order first, and then orders that it draws."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import numpy as np
+
+from ..policy.network import shipped
+from ..policy.play import policy_order
+from .finder import Finder, Step
+from .problem import Problem, TooLarge
+
+# How random the drawn orders are, in turn.
+TEMPERATURES = (0.25, 0.5, 1.0)
+
+
+def policy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+    """Games of the policy, the first of them without noise, without end."""
+    network = shipped()
+    for number in count() if problem.size > 1 else range(1):
+        temperature = 0.0 if number == 0 else TEMPERATURES[number % len(TEMPERATURES)]
+        try:
+            yield Step(policy_order(problem, network, seed * 1_000_003 + number, temperature), 1)
+        except TooLarge:
+            yield Step(None, 1)
+
+
+def after_policy(finder: Finder) -> Finder:
+    """The finder that starts from the policy's best order, too."""
+
+    def combined(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
+        first = next(policy(problem, seed, starts))
+        yield first
+        yield from finder(problem, seed, starts if first.nodes is None else [*starts, first.nodes])
+
+    return combined
