@@ -64,8 +64,8 @@ def beam_orders(problem: Problem, seed: int, width: int, start: np.ndarray | Non
 def _with_start(chosen: np.ndarray, start: np.ndarray, key: np.ndarray, words: np.ndarray) -> np.ndarray:
     """The chosen extensions of the beam, with one to the set of vertices in ``start``."""
     size = len(words)
-    before = words[start[:-1]].sum(dtype=np.uint64)
-    if before + words[start[-1]] in key[chosen // size] + words[chosen % size]:
+    before, after = (words[part].sum(dtype=np.uint64) for part in (start[:-1], start))
+    if after in key[chosen // size] + words[chosen % size]:
         return chosen
     return np.append(chosen, np.flatnonzero(key == before)[0] * size + start[-1])
 
