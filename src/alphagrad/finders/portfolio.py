@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain, islice
 
 import numpy as np
 
@@ -21,12 +22,16 @@ from .windows import windows
 
 # Graphs up to this size are searched exactly first, larger ones up to the second only now and then.
 SMALL, MODERATE = 16, 60
+# Up to this size the policy is asked; it looks at the neighbours of neighbours.
+POLICY_LIMIT = 1000
 
 
 def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Presets, greedy orders, then annealing, with exact search of small graphs and reordering of windows between."""
+    """The learned policy, presets and greedy orders, then annealing, with exact search of small graphs and reordering
+    of windows between."""
     orders = list(starts)
-    for step in presets(problem, seed, starts):
+    learned = islice(policy(problem, seed, starts), 1 if problem.size <= POLICY_LIMIT else 0)
+    for step in chain(learned, presets(problem, seed, starts)):
         if step.nodes is not None:
             orders.append(step.nodes)
         yield step
@@ -73,7 +78,7 @@ FINDERS: dict[str, Finder] = {
 @cache
 def warm_up(method: str) -> None:
     """Have the kernels of a finder compiled, so that a search with a time limit does not pay for it."""
-    parts: tuple[Finder, ...] = (presets, exact, windows, anneal) if method == "auto" else (FINDERS[method],)
+    parts: tuple[Finder, ...] = (policy, presets, exact, windows, anneal) if method == "auto" else (FINDERS[method],)
     problem = Problem(_smallest_graph(), Objective())
     for part in parts:
         for _ in zip(range(3), part(problem, 0, []), strict=False):
