@@ -19,3 +19,17 @@ class RuleError(GraphaxError, ValueError):
 
 class JacobianMismatch(GraphaxError, AssertionError):
     """`check_jacobian` found a difference."""
+
+
+class NativeError(GraphaxError, ValueError):
+    """A function that the native backend cannot take."""
+
+    def within(self, equation: str, source: str) -> "NativeError":
+        """The same, naming the equation; an inner one that is named already stays."""
+        if self.equation is not None:
+            return self
+        named = NativeError(f"the native backend cannot take {equation} ({source}): {self}")
+        named.equation = equation
+        return named
+
+    equation: str | None = None
