@@ -16,7 +16,7 @@ from .execute import Accumulation
 from .graph import Derivation, derive
 from .order import Order, loaded, resolve
 from .plan import make_plan
-from .trace import positions, trace
+from .trace import Traced, positions, trace
 
 
 def jacve(
@@ -49,12 +49,12 @@ def jacve(
         A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
         pair of the Jacobian and the auxiliary data.
     """
-    with_value = value_and_jacve(function, order, argnums=argnums, has_aux=has_aux, sparse=sparse, backend=backend)
+    evaluate = _evaluation(function, order, argnums, has_aux, sparse, backend, with_value=False)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def jacobian(*args: Any, **kwargs: Any):
-        value, result = with_value(*args, **kwargs)
-        return (result, value[1]) if has_aux else result
+        traced, aux, result = evaluate(args, kwargs)
+        return (result, tree_unflatten(traced.aux_tree, aux)) if has_aux else result
 
     return jacobian
 
@@ -69,21 +69,40 @@ def value_and_jacve(
     backend: str = "auto",
 ) -> Callable:
     """Like `jacve`, but returns ``(value, Jacobian)``, or ``((value, aux), Jacobian)`` with ``has_aux``."""
-    order = tuple(order) if isinstance(order, Iterator) else order
-    check_backend(backend)
+    evaluate = _evaluation(function, order, argnums, has_aux, sparse, backend, with_value=True)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def value_and_jacobian(*args: Any, **kwargs: Any):
-        derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
-        traced = derivation.traced
-        accumulation = Accumulation(derivation, make_plan(derivation.graph, found), sparse)
-        outputs, blocks = run(accumulation, traced.args, backend)
+        traced, outputs, result = evaluate(args, kwargs)
         value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
         if has_aux:
             value = value, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])
-        return value, traced.nest(blocks)
+        return value, result
 
     return value_and_jacobian
+
+
+def _evaluation(
+    function: Callable,
+    order: Any,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    sparse: bool,
+    backend: str,
+    with_value: bool,
+) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Traced, list[Any], Any]]:
+    """From arguments to the traced function, its flat outputs and the Jacobian."""
+    order = tuple(order) if isinstance(order, Iterator) else order
+    check_backend(backend)
+
+    def evaluate(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Traced, list[Any], Any]:
+        derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
+        traced, plan = derivation.traced, make_plan(derivation.graph, found)
+        accumulation = Accumulation(derivation, plan, sparse, 0 if with_value else traced.out_count)
+        outputs, blocks = run(accumulation, traced.args, backend)
+        return traced, outputs, traced.nest(blocks)
+
+    return evaluate
 
 
 def hessve(

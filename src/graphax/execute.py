@@ -59,19 +59,21 @@ def eliminate(graph: ComputationGraph, plan: Plan, local: Values) -> dict[Edge, 
 class Accumulation:
     """A derivative program: from flat arguments to the outputs, and the Jacobian by flat output and flat input.
 
-    The Jacobian is in blocks if ``sparse``, otherwise in dense arrays.
+    The Jacobian is in blocks if ``sparse``, otherwise in dense arrays. Outputs before the one numbered ``first`` are
+    left out: a kernel would compute and store them even if nobody looked at them.
     """
 
     derivation: Derivation
     plan: Plan
     sparse: bool = False
+    first: int = 0
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
         outputs, local = evaluate_locally(self.derivation, args)
         blocks = _result_blocks(self.derivation, eliminate(self.derivation.graph, self.plan, local))
         if not self.sparse:
             blocks = [[block.todense() for block in row] for row in blocks]
-        return [jnp.asarray(output) for output in outputs], blocks
+        return [jnp.asarray(output) for output in outputs[self.first :]], blocks
 
 
 def _result_blocks(derivation: Derivation, found: dict[Edge, JacobianBlock]) -> list[list[JacobianBlock]]:

@@ -10,6 +10,10 @@ from ..errors import NativeError
 from .handler import NAME, THREAD_LIMIT
 
 THREADS_VARIABLE = "GRAPHAX_THREADS"
+MEMORY_VARIABLE = "GRAPHAX_KEEP_MEMORY"
+
+# The parameters of glibc's mallopt.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def available() -> bool:
@@ -82,6 +86,7 @@ def load(machine_code: bytes) -> int:
     """Load machine code for the rest of the process; returns the address of the handler."""
     import llvmlite.binding as llvm
 
+    _keep_freed_memory()
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(machine_code).add_current_process()
     builder.import_symbol(THREAD_LIMIT, ctypes.addressof(_thread_limit))
@@ -96,6 +101,19 @@ def _linker() -> Any:
     import llvmlite.binding as llvm
 
     return llvm.create_lljit_compiler()
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Have glibc keep what is freed.
+
+    It would give large results back to the system when they are dropped, and have the next call fault every page of its
+    results in again, which takes several times as long as a kernel. Other C libraries have no such function.
+    """
+    adjust = getattr(ctypes.CDLL(None), "mallopt", None)
+    if adjust is not None and os.environ.get(MEMORY_VARIABLE, "1") != "0":
+        adjust(_TRIM_THRESHOLD, 1 << 30)
+        adjust(_MMAP_THRESHOLD, 32 << 20)
 
 
 # Machine code stays loaded as long as XLA may call it, which is as long as the process lives.

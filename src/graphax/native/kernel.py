@@ -1,7 +1,7 @@
 """The code of a kernel: a loop over blocks of points, in each the statements on vectors, one lane a point."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from .emit import Emitter, Value, scalar_type, size_of
@@ -17,6 +17,7 @@ _LOOP = """
 define internal void @points(ptr %in, ptr %out, i64 %begin, i64 %end) {{
 entry:
 {pointers}
+{alignment}
   %last = sub i64 %end, {lanes}
   br label %block
 block:
@@ -24,8 +25,13 @@ block:
   ; The last block overlaps the one before it where the points do not come out even.
   %beyond = icmp sgt i64 %start, %last
   %i = select i1 %beyond, i64 %last, i64 %start
+{branch}
+quick:
 {body}
 {check}
+slow:
+{exact}
+  br label %next
 next:
   %after = add i64 %start, {lanes}
   %more = icmp slt i64 %after, %end
@@ -34,6 +40,7 @@ done:
   ret void
 }}
 """
+# One block that is right for all arguments and wherever the results lie in memory.
 _EXACT = """
 define internal void @exact(ptr %in, ptr %out, i64 %i) noinline cold {{
 {pointers}
@@ -41,19 +48,29 @@ define internal void @exact(ptr %in, ptr %out, i64 %i) noinline cold {{
   ret void
 }}
 """
-
+_STREAMED = """  %odd = or i1 %beyond, %misaligned
+  br i1 %odd, label %slow, label %quick, !prof !1"""
+_LINE = 64
 _METADATA = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
+!2 = !{i32 1}
 """
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the points lie in memory: how many at once, and which operands have a value for each of them."""
+    """How the points lie in memory.
+
+    Attributes:
+        lanes: how many are computed at once.
+        batched: which operands have a value for each point.
+        streamed: whether results go to memory past the caches, which pays where they do not fit in.
+    """
 
     lanes: int
     batched: tuple[bool, ...]
+    streamed: bool = False
 
     @property
     def has_batch(self) -> bool:
@@ -64,15 +81,23 @@ def kernel_code(program: Statements, layout: Layout, x86: bool) -> str:
     """A module with one function for XLA to call."""
     order = schedule(program.statements, [n for result in program.results for n in result])
     quick = _Body(program, layout, order, exact=False)
+    huge = quick.emitter.huge
     parts, declarations = [], set(quick.emitter.declarations)
-    check = "  br label %next"
-    if quick.emitter.huge is not None:
-        exact = _Body(program, layout, order, exact=True)
+    if huge is not None or layout.streamed:
+        exact = _Body(program, replace(layout, streamed=False), order, exact=True)
         declarations |= exact.emitter.declarations
         parts.append(_EXACT.format(pointers=_pointers(program), body=exact.text))
-        check = _check(quick.emitter, quick.emitter.huge)
-        declarations |= quick.emitter.declarations
-    parts.append(_LOOP.format(pointers=_pointers(program), body=quick.text, check=check, lanes=layout.lanes))
+    parts.append(
+        _LOOP.format(
+            pointers=_pointers(program),
+            alignment=_alignment(program) if layout.streamed else "",
+            branch=_STREAMED if layout.streamed else "  br label %quick",
+            body=quick.text,
+            check="  br label %next" if huge is None else _check(layout.lanes, huge),
+            exact="  call void @exact(ptr %in, ptr %out, i64 %i)" if len(parts) else "",
+            lanes=layout.lanes,
+        )
+    )
     count = max(1, program.operations + 2 * sum(map(len, program.results)))
     parts.append(handler(len(program.inputs), len(program.outputs), count, layout.has_batch, x86))
     return "\n".join([*sorted(declarations), *parts, _METADATA])
@@ -87,17 +112,24 @@ def _pointers(program: Statements) -> str:
     return "\n".join(lines)
 
 
-def _check(emitter: Emitter, huge: Value) -> str:
-    """Compute the block again, slowly, if an argument was too large for the quick way."""
-    text = huge.text
-    lines = []
-    if emitter.lanes > 1:
-        lines.append(f"  %any = bitcast <{emitter.lanes} x i1> {text} to i{emitter.lanes}")
-        lines.append(f"  %some = icmp ne i{emitter.lanes} %any, 0")
-        text = "%some"
-    lines.append(f"  br i1 {text}, label %slow, label %next, !prof !1")
-    lines += ["slow:", "  call void @exact(ptr %in, ptr %out, i64 %i)", "  br label %next"]
+def _alignment(program: Statements) -> str:
+    """Whether all results and the first point begin where a line of the cache does."""
+    lines = ["  %bits0 = shl i64 %begin, 2"]
+    for n in range(len(program.outputs)):
+        lines.append(f"  %address{n} = ptrtoint ptr %out{n} to i64")
+        lines.append(f"  %bits{n + 1} = or i64 %bits{n}, %address{n}")
+    lines.append(f"  %odd.bits = and i64 %bits{len(program.outputs)}, {_LINE - 1}")
+    lines.append("  %misaligned = icmp ne i64 %odd.bits, 0")
     return "\n".join(lines)
+
+
+def _check(lanes: int, huge: Value) -> str:
+    """Compute the block again, slowly, if an argument was too large for the quick way."""
+    if lanes == 1:
+        return f"  br i1 {huge.text}, label %slow, label %next, !prof !1"
+    return f"""  %any = bitcast <{lanes} x i1> {huge.text} to i{lanes}
+  %some = icmp ne i{lanes} %any, 0
+  br i1 %some, label %slow, label %next, !prof !1"""
 
 
 class _Body:
@@ -198,7 +230,9 @@ class _Body:
         scalar, size = scalar_type(kind), len(self.program.results[group.result])
         place = self._address(f"%out{group.result}", scalar, size, group.start)
         if size == 1 or lanes == 1:
-            emitter.perform(f"store {emitter.type(kind)} {values[0].text}, ptr {place.text}, align {size_of(kind)}")
+            whole = self.layout.streamed and lanes * size_of(kind) == _LINE
+            how = f"align {_LINE}, !nontemporal !2" if whole else f"align {size_of(kind)}"
+            emitter.perform(f"store {emitter.type(kind)} {values[0].text}, ptr {place.text}, {how}")
             return
         piece = scalar if width == 1 else f"<{width} x {scalar}>"
         for point, part in self._turned(values, kind):

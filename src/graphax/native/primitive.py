@@ -20,6 +20,9 @@ from .statements import Statements
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays.
 _LARGEST_ARRAY_ALONE = 8
 
+# Results of so many bytes leave the caches before anything reads them.
+_STREAMED_FROM = 8 << 20
+
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
@@ -110,7 +113,9 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> Layout:
     widest = 64 if any(s.kind in ("f64", "i64") for s in statements.statements) else 32
     most = host.host().vector_bits // widest
-    return Layout(min(most, 1 << ((batch or 1).bit_length() - 1)), batched)
+    lanes = min(most, 1 << ((batch or 1).bit_length() - 1))
+    written = (batch or 1) * sum(prod(shape) * dtype.itemsize for shape, dtype in statements.outputs)
+    return Layout(lanes, batched, lanes == most and written >= _STREAMED_FROM)
 
 
 @cache
