@@ -211,6 +211,13 @@ def is_traced(values: Iterable[Any]) -> bool:
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
+def is_sharded(values: Iterable[Any]) -> bool:
+    """True under `jax.shard_map`, or where the types of values say how they are shared out over devices."""
+    avals = [jax.typeof(value) for value in values]
+    explicit = [axis for aval in avals for axis in getattr(getattr(aval, "sharding", None), "spec", ()) if axis]
+    return bool(explicit) or any(getattr(aval, "vma", None) for aval in avals)
+
+
 def define_primitive(
     name: str,
     results: Callable[..., Sequence[tuple[tuple[int, ...], Any, bool]]],
@@ -242,7 +249,9 @@ def define_primitive(
         return mlir.lower_fun(program(**params), multiple_results=True)(ctx, *operands)
 
     def lower_cpu(ctx: Any, *operands: Any, **params: Any) -> Any:
-        rule = lower_on_cpu(ctx.avals_in, **params)
+        # What is exported has to run in other processes, which do not have the code of this one.
+        exported = getattr(ctx.module_context.lowering_parameters, "for_export", False)
+        rule = None if exported else lower_on_cpu(ctx.avals_in, **params)
         return rule(ctx, *operands) if rule else lower_anywhere(ctx, *operands, **params)
 
     def standing_for(eqn: JaxprEqn) -> ClosedJaxpr:

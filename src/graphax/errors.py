@@ -22,14 +22,18 @@ class JacobianMismatch(GraphaxError, AssertionError):
 
 
 class NativeError(GraphaxError, ValueError):
-    """A function that the native backend cannot take."""
+    """A function that the native backend cannot take.
+
+    ``equation`` is the one that it cannot, where it is that.
+    """
+
+    equation: str | None = None
 
     def within(self, equation: str, source: str) -> "NativeError":
         """The same, naming the equation; an inner one that is named already stays."""
         if self.equation is not None:
             return self
-        named = NativeError(f"the native backend cannot take {equation} ({source}): {self}")
+        place = f" ({source})" if source else ""
+        named = NativeError(f"the native backend cannot take {equation}{place}: {self}")
         named.equation = equation
         return named
-
-    equation: str | None = None

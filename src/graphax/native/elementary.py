@@ -26,7 +26,7 @@ class Format:
         pi: in two parts.
         largest_angle: up to which `half_pi` leaves a few units in the last place.
         smallest: the least normal number.
-        exp_range: where the exponential is neither zero nor infinite.
+        exp_range: where the exponential, or half of it, is neither zero nor infinite.
         saturated: from where on tanh is one.
     """
 
@@ -53,14 +53,14 @@ FORMATS = {
         (0.693138122558593750, 9.0580006144591607e-06), (0.693147182464599609375, -1.904654323148236e-09),
         (1.57079637050628662109375, -4.371138828673793e-08, -1.7151245100058819e-15),
         (3.1415927410125732421875, -8.74227800037248566e-8),
-        32768.0, 2.0**-126, (-104.0, 89.0), 10.0,
+        32768.0, 2.0**-126, (-104.0, 90.0), 10.0,
     ),
     "f64": Format(
         52, 1023,
         (6.93147180369123816490e-01, 1.90821492927058770002e-10), (0.6931471805599453, 2.3190468138462996e-17),
         (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
         (3.141592653589793, 1.2246467991473532e-16),
-        2.0**28, 2.0**-1022, (-746.0, 710.0), 22.0,
+        2.0**28, 2.0**-1022, (-746.0, 711.0), 22.0,
     ),
 }  # fmt: skip
 
@@ -233,7 +233,7 @@ def asinh(x: Value) -> Value:
 
 
 def acosh(x: Value) -> Value:
-    t = x - 1
+    t = select(x < 1.0, NAN, x - 1)
     return _log1p_doubled(x > 2.0 ** (FORMATS[x.kind].mantissa + 7), x, t + sqrt(fma(t, t, 2 * t)))
 
 
@@ -261,11 +261,12 @@ def power(x: Value, y: Value) -> Value:
     whole = emitter.call("trunc", y).equals(y)
     halved = 0.5 * y
     odd = whole & emitter.call("trunc", halved).differs(halved)
-    signed = select(x < 0.0, select(whole, select(odd, -magnitude, magnitude), NAN), magnitude)
+    fractional = select(a < INFINITY, NAN, magnitude)
+    signed = select(x < 0.0, select(whole, select(odd, -magnitude, magnitude), fractional), magnitude)
     # The power of a negative zero has its sign, too.
     signed = select(x.equals(0.0) & odd, copysign(magnitude, x), signed)
-    one = a.equals(1.0) & y.equals(y)
-    signed = select(one, select(odd, copysign(emitter.value(x.kind, 1.0), x), select((x > 0.0) | whole, 1.0, signed)), signed)  # fmt: skip
+    # The logarithm is zero here, and its product with an infinite exponent is not.
+    signed = select(x.equals(-1.0) & absolute(y).equals(INFINITY), 1.0, signed)
     return select(y.equals(0.0) | x.equals(1.0), 1.0, signed)
 
 
@@ -374,8 +375,9 @@ def atan2(y: Value, x: Value) -> Value:
     up, along = absolute(y), absolute(x)
     steep = up > along
     small, large = select(steep, along, up), select(steep, up, along)
-    ratio = select(large.equals(0.0), 0.0, select(small.equals(INFINITY), 1.0, small / large))
-    # A NaN in `up` alone was taken for the smaller, which is right; one in `along` makes the ratio NaN.
+    infinite = small.equals(INFINITY) & large.equals(INFINITY)
+    nothing = small.equals(0.0) & large.equals(0.0)
+    ratio = select(nothing, 0.0, select(infinite, 1.0, small / large))
     angle = _atan_of(ratio)
     angle = select(steep, _from_half_turn(form.half_pi[:2], angle), angle)
     negative = x.bits() < 0

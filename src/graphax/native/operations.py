@@ -22,6 +22,10 @@ def _intrinsic(name: str) -> Callable[..., Value]:
     return lambda x, *rest: x.emitter.call(name, x, *rest)
 
 
+def _extreme(floating: str, integral: str) -> Callable[[Value, Value], Value]:
+    return lambda a, b: a.emitter.call(floating if a.is_float else integral, a, b)
+
+
 def _compared(relation: str) -> Callable[[Value, Value], Value]:
     # False < True, which as signed one-bit integers would be the other way round.
     def apply(a: Value, b: Value) -> Value:
@@ -62,8 +66,8 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "mul": _arithmetic("mul"),
     "div": lambda a, b: a / b,
     "neg": lambda a: -a,
-    "max": _intrinsic("maximum"),
-    "min": _intrinsic("minimum"),
+    "max": _extreme("maximum", "smax"),
+    "min": _extreme("minimum", "smin"),
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,

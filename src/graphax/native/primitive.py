@@ -121,9 +121,13 @@ def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None
 @cache
 def _target(kernel: Kernel, layout: Layout) -> str:
     """The name of the kernel among XLA's targets."""
-    this = host.host()
-    code = kernel_code(kernel.statements, layout, this.is_x86)
-    address = host.load(disk.remembered(f"{this.identity}\n{code}", lambda: host.machine_code(code)))
+    return _registered(kernel_code(kernel.statements, layout, host.host().is_x86))
+
+
+@cache
+def _registered(code: str) -> str:
+    identity = f"{host.host().identity}\n{code}"
+    address = host.load(disk.remembered(identity, lambda: host.machine_code(code)))
     name = f"graphax_{hashlib.sha256(code.encode()).hexdigest()[:32]}"
     jax.ffi.register_ffi_target(name, _jax.capsule(address), platform="cpu")
     return name

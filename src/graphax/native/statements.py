@@ -174,7 +174,8 @@ class StatementBuilder:
         value = self.value(b)
         if value is not None and self.statements[b].kind in ("f32", "f64") and np.isfinite(value) and value != 0:
             # Multiplying by the inverse of a power of two is exact.
-            inverse = value.dtype.type(1) / value
+            with np.errstate(over="ignore"):
+                inverse = value.dtype.type(1) / value
             if abs(np.frexp(value)[0]) == 0.5 and np.isfinite(inverse) and abs(inverse) >= np.finfo(value.dtype).tiny:
                 return self.apply("mul", a, self.constant(inverse, value.dtype))
         for position, operand in enumerate((a, b)):

@@ -47,8 +47,8 @@ def _elementwise(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
     if name == "pow" and kind_of(_jax.dtype(eqn.invars[1])) != kind:
         dtype = _jax.dtype(eqn.invars[0])
         operands = (operands[0], u.elements(lambda n: u.builder.convert(n, dtype), operands[1]))
-    if name in ("div", "pow", "abs", "sign", "max", "min") and kind not in ("f32", "f64"):
-        raise NativeError(f"{name} is taken of floating-point numbers only")
+    if (name in ("div", "pow", "abs", "sign") and kind not in ("f32", "f64")) or (name in ("max", "min") and kind == "i1"):
+        raise NativeError(f"{name} is not taken of numbers of this type")
     return u.apply(_ELEMENTWISE[name], *operands)
 
 
@@ -189,12 +189,16 @@ def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
     moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
     indices = [u.known(operand) for operand in operands[moved:]]
     if eqn.primitive.name == "scatter":
-        indices[1:] = [operands[2]]
+        indices[1:] = [operands[2].astype(np.int32)]
     if any(index is None for index in indices):
         raise NativeError("its indices are not known beforehand")
+    filler = eqn.params.get("fill_value")
+    if eqn.primitive.name == "gather":
+        eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
     found = np.asarray(_jax.evaluate_now(eqn, [operand.astype(np.int32) for operand in operands[:moved]] + indices))
-    outside = (found < 0) | (found >= len(u.builder.statements))
-    return np.where(outside, u.constants(np.nan, _jax.dtype(eqn.outvars[0])), found) if outside.any() else found
+    if (found >= 0).all():
+        return found
+    return np.where(found < 0, u.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0])), found)
 
 
 # Reductions and products
