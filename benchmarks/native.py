@@ -110,10 +110,10 @@ def looped(task, jacobian):
 
 def compile_time(operations=1000):
     """Seconds from statements to machine code, for a chain of about so many operations."""
+    from graphax import _jax
     from graphax.native.host import host, machine_code
     from graphax.native.kernel import Layout, kernel_code
     from graphax.native.unroll import unroll
-    from graphax import _jax
 
     def function(x, y):
         rng = np.random.default_rng(0)

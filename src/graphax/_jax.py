@@ -166,6 +166,10 @@ def dtype(atom: Atom) -> Any:
     return atom.aval.dtype  # type: ignore[attr-defined]
 
 
+def is_weak(atom: Atom) -> bool:
+    return atom.aval.weak_type  # type: ignore[attr-defined]
+
+
 def has_function(eqn: JaxprEqn) -> bool:
     """True if an equation carries a function, as custom derivatives do: made anew at each trace, and perhaps closing
     over tracers of an outer one, so nothing derived from it may be kept."""

@@ -19,7 +19,7 @@ def check_backend(backend: str) -> None:
 
 def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
     """``function(*args)``, which returns a pytree, on a backend."""
-    # Outside of jit and vmap every operation is a call of its own anyway; compiling a kernel for one point would not pay.
+    # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
         return function(*args)

@@ -71,9 +71,8 @@ class Accumulation:
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
         outputs, local = evaluate_locally(self.derivation, args)
         blocks = _result_blocks(self.derivation, eliminate(self.derivation.graph, self.plan, local))
-        if not self.sparse:
-            blocks = [[block.todense() for block in row] for row in blocks]
-        return [jnp.asarray(output) for output in outputs[self.first :]], blocks
+        result = [[block if self.sparse else block.todense() for block in row] for row in blocks]
+        return [jnp.asarray(output) for output in outputs[self.first :]], result
 
 
 def _result_blocks(derivation: Derivation, found: dict[Edge, JacobianBlock]) -> list[list[JacobianBlock]]:

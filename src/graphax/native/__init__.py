@@ -1,8 +1,8 @@
 """The native backend: a derivative program as one kernel of machine code for the CPU.
 
-    function of one point ──unroll──▶ Statements   arrays taken apart, repetitions gone
-                          ──emit────▶ LLVM code    vectors over the batch, one lane a point
-                          ──compile─▶ Kernel       machine code, kept on disk, called by XLA
+function of one point ──unroll──▶ Statements   arrays taken apart, repetitions gone
+                      ──emit────▶ LLVM code    vectors over the batch, one lane a point
+                      ──compile─▶ Kernel       machine code, kept on disk, called by XLA
 """
 
 from collections.abc import Callable, Sequence

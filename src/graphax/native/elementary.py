@@ -1,7 +1,7 @@
 """Elementary functions of vectors, accurate to a few units in the last place in single and double precision.
 
-Signed zeros, infinities, NaN and denormals come out as in the C library. None of them branches; sine, cosine and tangent
-of huge arguments are the exception: see `Emitter.exact`.
+Signed zeros, infinities, NaN and denormals come out as in the C library. Nothing branches; sine, cosine and tangent of
+huge arguments are left to the C library, see `Emitter.exact`.
 """
 
 import math

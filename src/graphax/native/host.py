@@ -58,8 +58,8 @@ def host() -> Host:
         import llvmlite.binding as llvm
     except ImportError as error:
         raise NativeError(
-            "the native backend needs llvmlite, which is not installed: pip install 'graphax-alphagrad[native]', or use "
-            "backend='xla'"
+            "the native backend needs llvmlite, which is not installed: pip install 'graphax-alphagrad[native]', "
+            "or use backend='xla'"
         ) from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

@@ -157,7 +157,8 @@ class _Body:
         if statement.operation == "constant":
             return self.emitter.value(statement.kind, statement.attribute)
         if statement.operation == "input":
-            return self._loaded(*statement.attribute, statement.kind)
+            operand, element = statement.attribute
+            return self._loaded(operand, element, statement.kind)
         operands = [self.values[n] for n in statement.operands]
         if statement.operation == "convert":
             return convert(operands[0], statement.kind)
@@ -182,8 +183,8 @@ class _Body:
         symbol = f"@llvm.masked.gather.v{lanes}{stored}.v{lanes}p0"
         signature = f"<{lanes} x ptr>, i32, <{lanes} x i1>, {vector}"
         emitter.declarations.add(f"declare {vector} {symbol}({signature})")
-        mask = f"<{lanes} x i1> splat (i1 true)"
-        gather = f"call {vector} {symbol}(<{lanes} x ptr> {places.text}, i32 {size_of(stored)}, {mask}, {vector} poison)"
+        all_lanes = f"<{lanes} x i1> splat (i1 true), {vector} poison"
+        gather = f"call {vector} {symbol}(<{lanes} x ptr> {places.text}, i32 {size_of(stored)}, {all_lanes})"
         return self._truth(emitter.write(stored, gather), kind)
 
     def _truth(self, value: Value, kind: str) -> Value:

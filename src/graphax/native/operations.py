@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from . import elementary
-from .emit import Value, size_of
 from .elementary import INFINITY, absolute, select, sqrt
+from .emit import Value, size_of
 
 # Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
 _CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}

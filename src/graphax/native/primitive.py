@@ -38,7 +38,7 @@ class Kernel:
     @cached_property
     def digest(self) -> str:
         s = self.statements
-        weak = [atom.aval.weak_type for atom in self.program.outputs]
+        weak = [_jax.is_weak(atom) for atom in self.program.outputs]
         content = repr((s.statements, s.inputs, s.outputs, s.results, weak, self.required))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -59,10 +59,12 @@ class Kernel:
         return f"single point, arrays of {largest} elements" if largest > _LARGEST_ARRAY_ALONE else None
 
 
-def _results(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> list[tuple[tuple[int, ...], Any, bool]]:
+def _results(
+    avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]
+) -> list[tuple[tuple[int, ...], Any, bool]]:
     batch = _batch_size([aval.shape for aval in avals], batched)
     leading = () if batch is None else (batch,)
-    weak = [atom.aval.weak_type for atom in kernel.program.outputs]
+    weak = [_jax.is_weak(atom) for atom in kernel.program.outputs]
     return [((*leading, *shape), dtype, w) for (shape, dtype), w in zip(kernel.statements.outputs, weak, strict=True)]
 
 

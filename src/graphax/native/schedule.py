@@ -62,8 +62,7 @@ def _depth_first(statements: Sequence[Statement], results: Sequence[int]) -> lis
 
 
 def _greedy(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:
-    """Of all statements that can be computed, next the one that leaves the fewest values alive; of equals, the one whose
-    operands are freshest."""
+    """Next the statement that leaves the fewest values alive; of equals, the one whose operands are freshest."""
     users: list[list[int]] = [[] for _ in statements]
     for number, statement in enumerate(statements):
         for operand in set(statement.operands):

@@ -66,10 +66,11 @@ class StatementBuilder:
     def constant(self, value: Any, dtype: Any) -> int:
         number = np.asarray(value).astype(dtype)[()]
         # By its bits, because -0.0 == 0.0 and NaN != NaN.
-        return self._add(Statement("constant", (), kind_of(np.dtype(dtype)) or "", number), np.asarray(number).tobytes())
+        return self._add(Statement("constant", (), _kind(dtype), number), np.asarray(number).tobytes())
 
     def input(self, operand: int, element: int, dtype: Any) -> int:
-        return self._add(Statement("input", (), kind_of(np.dtype(dtype)) or "", (operand, element)), (operand, element))
+        place = operand, element
+        return self._add(Statement("input", (), _kind(dtype), place), place)
 
     def apply(self, operation: str, *operands: int) -> int:
         """An operation, or something simpler that gives the same."""
@@ -82,8 +83,7 @@ class StatementBuilder:
         return self._add(Statement(operation, tuple(operands), kind))
 
     def convert(self, operand: int, dtype: Any) -> int:
-        kind, value = kind_of(np.dtype(dtype)), self.value(operand)
-        assert kind is not None
+        kind, value = _kind(dtype), self.value(operand)
         if self.statements[operand].kind == kind:
             return operand
         if value is not None and (np.isfinite(value) or kind in ("f32", "f64")):
@@ -188,3 +188,9 @@ class StatementBuilder:
         if known is not None:
             return if_true if known else if_false
         return if_true if if_true == if_false else None
+
+
+def _kind(dtype: Any) -> str:
+    kind = kind_of(np.dtype(dtype))
+    assert kind is not None, f"numbers of type {dtype} were let through"
+    return kind

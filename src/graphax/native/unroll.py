@@ -4,6 +4,8 @@ An array is a NumPy array of statement numbers, so everything that only moves el
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from .. import _jax
 from .._jax import Literal, Program
 from ..errors import NativeError
 from .emit import kind_of
-from .statements import StatementBuilder, Statements
+from .statements import Statement, StatementBuilder, Statements
 
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
 LIMIT = 20_000
@@ -39,7 +41,7 @@ class Unrolling:
         return [self._read(values, atom) for atom in program.outputs]
 
     def _read(self, values: dict[Any, Numbers], atom: Any) -> Numbers:
-        return self.constants(atom.val, atom.aval.dtype) if isinstance(atom, Literal) else values[atom]
+        return self.constants(atom.val, _jax.dtype(atom)) if isinstance(atom, Literal) else values[atom]
 
     def _equation(self, eqn: Any, operands: list[Numbers]) -> list[Numbers]:
         name = eqn.primitive.name
@@ -63,6 +65,13 @@ class Unrolling:
         array = np.asarray(value, dtype)
         _check_dtype(array.dtype)
         return self.elements(lambda v: self.builder.constant(v, array.dtype), array)
+
+    def loaded(self, position: int, var: Any) -> Numbers:
+        """The elements of an operand of the program."""
+        shape, dtype = _jax.shape(var), _jax.dtype(var)
+        _check_dtype(dtype)
+        places = np.arange(prod(shape)).reshape(shape)
+        return self.elements(lambda n: self.builder.input(position, int(n), dtype), places)
 
     def known(self, numbers: Numbers) -> np.ndarray | None:
         """The values of an array of constants, or None."""
@@ -94,32 +103,27 @@ class Unrolling:
 def unroll(program: Program, limit: int = LIMIT) -> Statements:
     """Take a program apart; raises `NativeError` if it has something that cannot be."""
     unrolling = Unrolling(limit)
-    inputs, operands = [], []
-    for position, var in enumerate(program.inputs):
-        shape, dtype = _jax.shape(var), _jax.dtype(var)
-        _check_dtype(dtype)
-        places = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
-        builder = unrolling.builder
-        operands.append(unrolling.elements(lambda n, p=position, d=dtype: builder.input(p, int(n), d), places))
-        inputs.append((shape, np.dtype(dtype)))
-    results = unrolling.run(program, operands)
-    outputs = tuple((_jax.shape(atom), np.dtype(_jax.dtype(atom))) for atom in program.outputs)
-    flat = [tuple(int(number) for number in result.ravel()) for result in results]
-    return _without_dead(unrolling.builder, tuple(inputs), outputs, flat)
+    operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
+    results = [[int(number) for number in result.ravel()] for result in unrolling.run(program, operands)]
+    inputs, outputs = (
+        tuple((_jax.shape(atom), np.dtype(_jax.dtype(atom))) for atom in atoms)
+        for atoms in (program.inputs, program.outputs)
+    )
+    kept, places = _needed(unrolling.builder.statements, results)
+    return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
 
 
-def _without_dead(builder: StatementBuilder, inputs: tuple, outputs: tuple, results: list[tuple[int, ...]]) -> Statements:
-    statements = builder.statements
+def _needed(
+    statements: Sequence[Statement], results: Sequence[Sequence[int]]
+) -> tuple[tuple[Statement, ...], dict[int, int]]:
+    """The statements that results depend on, numbered anew, and the new number of each."""
     needed = {number for result in results for number in result}
     for number in range(len(statements) - 1, -1, -1):
         if number in needed:
             needed.update(statements[number].operands)
     places = {number: place for place, number in enumerate(sorted(needed))}
-    kept = [statements[number] for number in sorted(needed)]
-    renumbered = tuple(
-        type(s)(s.operation, tuple(places[n] for n in s.operands), s.kind, s.attribute) for s in kept
-    )
-    return Statements(renumbered, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
+    kept = [statements[number] for number in places]
+    return tuple(replace(s, operands=tuple(places[n] for n in s.operands)) for s in kept), places
 
 
 def _check_dtype(dtype: Any) -> None:

@@ -23,7 +23,7 @@ def mapped(function, *arrays):
 
 
 def ulps(got, want):
-    """How many units in the last place ``got`` is away from a more precise ``want``; equal infinities and NaN are none."""
+    """How many units in the last place ``got`` is away from a more precise ``want``; equal infinities are at none."""
     dtype = got.dtype.type
     rounded = want.astype(dtype)
     with np.errstate(all="ignore"):

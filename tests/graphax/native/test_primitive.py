@@ -21,7 +21,8 @@ def function(x, y, w):
 
 
 def _arguments(batch=(), dtype=np.float64):
-    return [array(*batch, seed=1).astype(dtype), array(*batch, 3, seed=2).astype(dtype), array(2, 3, seed=3).astype(dtype)]
+    arrays = array(*batch, seed=1), array(*batch, 3, seed=2), array(2, 3, seed=3)
+    return [x.astype(dtype) for x in arrays]
 
 
 AXES = (0, 0, None)
@@ -47,9 +48,11 @@ def test_no_points():
     assert [x.shape for x in got][:3] == [(0,), (0, 2), (0, 3, 3)]
 
 
-@pytest.mark.parametrize("axes", [((0, None, None), (0, 0, None)), ((None, 0, None), (0, None, 0)), ((1, 0, None), (0, 1, 0))])
-def test_maps_of_maps(axes):
-    outer, inner = axes
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [((0, None, None), (0, 0, None)), ((None, 0, None), (0, None, 0)), ((1, 0, None), (0, 1, 0))],
+)
+def test_maps_of_maps(outer, inner):
     args = []
     for position, rest in enumerate([(), (3,), (2, 3)]):
         shape = list(rest)
@@ -64,7 +67,11 @@ def test_maps_of_maps(axes):
 
 def test_in_loops():
     def step(run):
-        return lambda c, x: (c + run(x, jnp.stack([c, x, x]), jnp.ones((2, 3)))[0], run(x, jnp.ones(3), jnp.ones((2, 3)))[1])
+        def body(carry, x):
+            results = run(x, jnp.stack([carry, x, x]), jnp.ones((2, 3)))
+            return carry + results[0], results[1]
+
+        return body
 
     xs = array(20)
     assert_same(
@@ -136,7 +143,12 @@ def test_files_in_the_cache_and_nowhere_else(tmp_path):
     cache, home = tmp_path / "cache", tmp_path / "home"
     home.mkdir()
     source = str(Path(native.__file__).parents[2])
-    environment = os.environ | {"PYTHONPATH": source, disk.CACHE_VARIABLE: str(cache), "HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    environment = os.environ | {
+        "PYTHONPATH": source,
+        disk.CACHE_VARIABLE: str(cache),
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home),
+    }
 
     def run():
         child = subprocess.run(
