@@ -126,7 +126,7 @@ def compile_time(operations=1000):
     program, _ = _jax.open_program(function, [np.float32(1), np.float32(2)])
     start = time.perf_counter()
     statements = unroll(program)
-    code = kernel_code(statements, Layout(host().vector_bits // 32, (True, True)), host().is_x86)
+    code = kernel_code(statements, Layout(host().vector_bits // 32, (True, True)))
     machine_code(code)
     return statements.operations, time.perf_counter() - start
 

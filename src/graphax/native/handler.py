@@ -3,6 +3,7 @@
 Offsets are those of XLA's stable C interface (``xla/ffi/api/c_api.h`` under `jax.ffi.include_dir()`).
 """
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ _HANDLER = Template("""
 
 declare ptr @malloc(i64)
 declare void @free(ptr)
-$declare_pause
+$declare_yield
 
 define i64 @data_of(ptr %buffers, i64 %n) alwaysinline {
   %slot = getelementptr ptr, ptr %buffers, i64 %n
@@ -169,7 +170,8 @@ wait:
   %all = icmp sge i64 %done, %chunks
   br i1 %all, label %out.block, label %again
 again:
-  $pause
+  ; A helper at work may be waiting for this very core.
+  $yield_core
   br label %wait
 out.block:
   call void @leave(ptr %share)
@@ -263,8 +265,9 @@ THREAD_LIMIT = "graphax_thread_limit"
 NAME = "graphax_handler"
 
 
-def handler(inputs: int, outputs: int, statements: int, batched: bool, x86: bool) -> str:
+def handler(inputs: int, outputs: int, statements: int, batched: bool) -> str:
     """The code of the handler around ``@points(inputs, outputs, begin, end)``."""
+    posix = os.name == "posix"
     chunk = max(256, _CHUNK_WORK // max(1, statements) // 64 * 64)
     major, minor = _interface_version()
     return _HANDLER.substitute(
@@ -277,8 +280,8 @@ def handler(inputs: int, outputs: int, statements: int, batched: bool, x86: bool
         major=major,
         minor=minor,
         count=_BATCH_SIZE if batched else _ONE_POINT,
-        pause="call void @llvm.x86.sse2.pause()" if x86 else "",
-        declare_pause="declare void @llvm.x86.sse2.pause()" if x86 else "",
+        yield_core="%ignored = call i32 @sched_yield()" if posix else "",
+        declare_yield="declare i32 @sched_yield()" if posix else "",
     )
 
 

@@ -42,10 +42,6 @@ class Host:
         return 256 if "+avx" in features else 128
 
     @property
-    def is_x86(self) -> bool:
-        return self.triple.startswith(("x86_64", "i686", "amd64"))
-
-    @property
     def identity(self) -> str:
         """What machine code depends on, apart from the code that it is made of."""
         return "\n".join((self.triple, self.cpu, self.features, self.version))

@@ -77,7 +77,7 @@ class Layout:
         return any(self.batched)
 
 
-def kernel_code(program: Statements, layout: Layout, x86: bool) -> str:
+def kernel_code(program: Statements, layout: Layout) -> str:
     """A module with one function for XLA to call."""
     order = schedule(program.statements, [n for result in program.results for n in result])
     quick = _Body(program, layout, order, exact=False)
@@ -99,7 +99,7 @@ def kernel_code(program: Statements, layout: Layout, x86: bool) -> str:
         )
     )
     count = max(1, program.operations + 2 * sum(map(len, program.results)))
-    parts.append(handler(len(program.inputs), len(program.outputs), count, layout.has_batch, x86))
+    parts.append(handler(len(program.inputs), len(program.outputs), count, layout.has_batch))
     return "\n".join([*sorted(declarations), *parts, _METADATA])
 
 

@@ -123,7 +123,7 @@ def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None
 @cache
 def _target(kernel: Kernel, layout: Layout) -> str:
     """The name of the kernel among XLA's targets."""
-    return _registered(kernel_code(kernel.statements, layout, host.host().is_x86))
+    return _registered(kernel_code(kernel.statements, layout))
 
 
 @cache
