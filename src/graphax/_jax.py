@@ -216,10 +216,9 @@ def is_traced(values: Iterable[Any]) -> bool:
 
 
 def is_sharded(values: Iterable[Any]) -> bool:
-    """True under `jax.shard_map`, or where the types of values say how they are shared out over devices."""
-    avals = [jax.typeof(value) for value in values]
-    explicit = [axis for aval in avals for axis in getattr(getattr(aval, "sharding", None), "spec", ()) if axis]
-    return bool(explicit) or any(getattr(aval, "vma", None) for aval in avals)
+    """True where the types of values know of a mesh of devices: under `jax.shard_map`, say."""
+    meshes = [getattr(getattr(jax.typeof(value), "sharding", None), "mesh", None) for value in values]
+    return any(mesh is not None and not mesh.empty for mesh in meshes)
 
 
 def define_primitive(

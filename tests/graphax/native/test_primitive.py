@@ -173,3 +173,9 @@ def test_missing_llvm_is_an_error_that_names_the_extra(monkeypatch):
             natively(lambda x: [x])(1.0)
     finally:
         host.host.cache_clear()
+
+
+@pytest.mark.parametrize(("platform", "kernel"), [("cpu", True), ("cuda", False), ("tpu", False)])
+def test_other_platforms_get_the_program(platform, kernel):
+    traced = jax.jit(jax.vmap(natively(lambda x: [jnp.sin(x) * x]))).trace(np.ones(8))
+    assert ("custom_call @graphax" in traced.lower(lowering_platforms=(platform,)).as_text()) == kernel

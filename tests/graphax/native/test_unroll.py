@@ -83,13 +83,6 @@ def test_repetitions_and_dead_code_are_gone():
     assert sorted(names) == ["add", "input", "mul", "sin"]
 
 
-def test_integers_are_held_and_arrays_passed():
-    weights = np.ones(3)
-    program, operands = _jax.open_program(lambda x: [x[INDEX] * weights], [jnp.ones(4)])
-    assert [np.shape(operand) for operand in operands] == [(3,), (4,)]
-    assert all(np.asarray(value).dtype != np.float64 for value in program.constants.values())
-
-
 @pytest.mark.parametrize(
     ("function", "args", "reason"),
     [
