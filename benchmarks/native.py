@@ -30,7 +30,7 @@ SCAN_STEPS = 1000
 def best_order(task):
     """The order of fewest multiplications, on the graph as traced or without common subexpressions."""
     graphs = [task.graph(simplify=simplified) for simplified in (True, False)]
-    orders = [order for graph in graphs if (order := best_known(graph, Objective("multiplications")))]
+    orders = [order for graph in graphs if (order := best_known(graph, Objective.of("multiplications")))]
     return min(orders, key=lambda order: order.cost)
 
 
