@@ -11,6 +11,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -87,7 +88,7 @@ def read(shelf: Path, graph: ComputationGraph, objective: Objective) -> Order | 
             # Another process has found a better one in the meantime.
             continue
         except (OSError, ValueError, TypeError, AttributeError, GraphaxError) as error:
-            _set_aside(path, error)
+            _set_aside(path, error, movable=shelf != shipped_shelf())
     return None
 
 
@@ -102,13 +103,14 @@ def _checked(path: Path, graph: ComputationGraph, objective: Objective) -> Order
     return order
 
 
-def _set_aside(path: Path, error: Exception) -> None:
-    aside = path.with_suffix(".damaged")
-    try:
-        os.replace(path, aside)
-        where = f"it was moved to {aside.name}"
-    except OSError:
-        where = "it is ignored"
+def _set_aside(path: Path, error: Exception, movable: bool) -> None:
+    """Warn of a record and move it away, unless it belongs to the package."""
+    where = "it is ignored"
+    if movable:
+        aside = path.with_suffix(".damaged")
+        with suppress(OSError):
+            os.replace(path, aside)
+            where = f"it was moved to {aside.name}"
     warnings.warn(f"the record {path} is damaged ({error}); {where}.", RecordWarning, stacklevel=4)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import alphagrad
 from alphagrad import Budget, Objective, RecordWarning, records
+from alphagrad.finders.objective import OBJECTIVES
 from alphagrad.tasks import TASKS
 
 FEW = Budget(evaluations=10)
@@ -151,3 +152,19 @@ def test_the_best_known_orders_ship(name, counting, simplify):
     assert order is not None
     assert order.bound <= order.cost == graph.cost(order, counting).multiplications
     assert order.cost <= graph.cost("auto", counting).multiplications
+
+
+def test_what_ships_is_never_moved(tmp_path, monkeypatch):
+    """An objective that was made wrongly set shipped records aside."""
+    monkeypatch.setattr(records, "shipped_shelf", lambda: tmp_path)
+    result = found("rev", "PropaneCombustion")
+    path = records.write(tmp_path, result)
+    path.write_text("{}")
+    with pytest.warns(RecordWarning, match="it is ignored"):
+        assert records.best_known(result.graph, result.objective) is None
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_an_objective_by_name_is_the_same_however_it_is_made(name):
+    assert Objective(name) == Objective.of(name)

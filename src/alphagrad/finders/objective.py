@@ -9,7 +9,9 @@ from graphax.plan import COUNTINGS
 from ..errors import SearchError
 from ..kernels import Prices
 
-OBJECTIVES = ("multiplications", "operations", "peak")
+# What a multiplication and an addition cost, by the name of what is minimised.
+WEIGHTS = {"multiplications": (1.0, 0.0), "operations": (1.0, 1.0), "peak": (0.0, 0.0)}
+OBJECTIVES = tuple(WEIGHTS)
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,15 @@ class Objective:
         minimize: ``"multiplications"``, ``"operations"`` (multiplications and additions), ``"peak"`` (live numbers), or
             ``"weighted"`` for ``weights``.
         counting: ``"folded"`` (what is executed) or ``"raw"`` (every product of two edges, as in the literature).
-        weights: what a multiplication and an addition cost.
+        weights: what a multiplication and an addition cost; given for ``"weighted"`` only.
     """
 
     minimize: str = "multiplications"
     counting: str = "folded"
     weights: tuple[float, float] = (1.0, 0.0)
+
+    def __post_init__(self):
+        object.__setattr__(self, "weights", WEIGHTS.get(self.minimize, self.weights))
 
     @staticmethod
     def of(minimize: "str | tuple[float, float] | Objective", counting: str = "folded") -> "Objective":
@@ -34,10 +39,8 @@ class Objective:
             return minimize
         if counting not in COUNTINGS:
             raise SearchError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
-        if minimize == "peak":
-            return Objective("peak", counting, (0.0, 0.0))
-        if minimize in OBJECTIVES:
-            return Objective(str(minimize), counting, (1.0, 1.0 if minimize == "operations" else 0.0))
+        if isinstance(minimize, str) and minimize in WEIGHTS:
+            return Objective(minimize, counting)
         return Objective("weighted", counting, _weights(minimize))
 
     @staticmethod
