@@ -6,6 +6,7 @@ from typing import Any
 
 from graphax import ComputationGraph, GraphaxError, Order, build_graph
 from graphax.order import resolve
+from graphax.trace import positions
 
 from . import records
 from .budget import Budget, Progress
@@ -15,6 +16,7 @@ from .finders.portfolio import FINDERS
 from .pool import Request, run_on
 from .result import SearchResult
 from .run import run
+from .runtime.fastest import COUNTED, Function, fastest
 from .tasks.task import Task
 
 
@@ -30,6 +32,7 @@ def search(
     method: str = "auto",
     seed: int = 0,
     start: Any = None,
+    batch_axes: Sequence[int | None] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     workers: int = 1,
@@ -45,7 +48,9 @@ def search(
         simplify: remove common subexpressions first. `jacve` does the same with an order found so.
         budget: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal. Compiling the search
             itself (once for each installation) is not counted. Ctrl-C ends a search early and returns the best so far.
-        minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, or weights for multiplications and additions.
+        minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, weights for multiplications and additions, or
+            ``"runtime"``: orders are ranked by a model of this machine, which is measured once, and the best few by the
+            clock, under `jax.vmap`. That needs a function or a task.
         counting: ``"folded"`` counts what is executed, ``"raw"`` every product of two edges.
         method: the finder: ``"auto"``, ``"presets"``, ``"greedy"``, ``"beam"``, ``"anneal"``, ``"temper"``,
             ``"windows"``, ``"exact"``, ``"policy"`` (games of a learned policy), or ``"policy+anneal"`` and
@@ -53,6 +58,8 @@ def search(
         seed: of all random choices. The same seed takes the same steps; with a budget of evaluations it ends at
             the same order, with one of seconds the clock decides how far it gets.
         start: an order to start from, in any form that ``jacve(order=...)`` takes.
+        batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, as ``in_axes`` of
+            `jax.vmap`; by default those that are differentiated.
         resume: start from the best order on record, too.
         progress: is called with a `Progress` about ten times a second.
         workers: processes to search on, if ``executor`` is not given. A script that asks for more than one needs
@@ -61,15 +68,23 @@ def search(
             ``mpi4py.futures.MPIPoolExecutor()``; ``workers`` says how many trials it gets at a time.
         record: keep the order in the user's cache if it is the best known for the graph.
     """
-    limit, objective = Budget.of(budget), Objective.of(minimize, counting)
+    limit, objective = Budget.of(budget), COUNTED if minimize == "runtime" else Objective.of(minimize, counting)
     if method not in FINDERS:
         raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
     if workers < 1:
         raise SearchError(f"a search needs at least one worker, not {workers}")
     if seed < 0:
         raise SearchError(f"a seed is zero or more, not {seed}")
+    if minimize == "runtime" and (counting != "folded" or method != "auto" or workers > 1 or executor is not None):
+        raise SearchError(
+            "minimize='runtime' counts what is executed, searches with method='auto', and measures in this process; "
+            "leave counting, method, workers and executor as they are"
+        )
     graph = graph_of(target, args, argnums, has_aux, simplify)
     starts = _starts(graph, objective, start, resume)
+    if minimize == "runtime":
+        timed = _timed(target, args, argnums, has_aux, batch_axes)
+        return fastest(timed, graph, limit, seed, starts, progress)
     if workers == 1 and executor is None:
         result = run(graph, objective, method, limit, seed, starts, progress)
     else:
@@ -77,6 +92,19 @@ def search(
     if record:
         records.offer(result)
     return result
+
+
+def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> Function:
+    """What is to be fast."""
+    if isinstance(target, ComputationGraph):
+        raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
+    if isinstance(target, Task):
+        return Function(target.function, target.arguments(), target.argnums, False, target.batch_axes)
+    numbers = positions(argnums)
+    axes = tuple(0 if n in numbers else None for n in range(len(args))) if batch_axes is None else tuple(batch_axes)
+    if len(axes) != len(args) or not set(axes) <= {0, None} or 0 not in axes:
+        raise SearchError(f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {axes}")
+    return Function(target, tuple(args), argnums, has_aux, axes)
 
 
 def graph_of(

@@ -106,7 +106,11 @@ def search(
     evaluations: Annotated[int | None, typer.Option(help="How many orders to look at.", metavar="N")] = None,
     certified: Annotated[bool, typer.Option("--certified", help="Search until the order is proven optimal.")] = False,
     minimize: Annotated[
-        str, typer.Option(help="multiplications, operations, peak, or weights for multiplications and additions: 1,0.5")
+        str,
+        typer.Option(
+            help="multiplications, operations, peak, weights for multiplications and additions (1,0.5), or runtime: "
+            "the fastest on this machine, by a model and then by the clock."
+        ),
     ] = "multiplications",
     counting: Counting = "folded",
     simplify: Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")] = False,
@@ -135,7 +139,8 @@ def search(
     from .target import find
 
     limit = _budget(budget, evaluations, certified)
-    objective = Objective.of(weights(minimize), counting)
+    clocked = minimize == "runtime"
+    objective = minimize if clocked else Objective.of(weights(minimize), counting)
     _check_writable(save)
     found = find(target, args, argnums)
     graph = found.graph(simplify)
@@ -144,12 +149,13 @@ def search(
         if method in FINDERS:
             line.prepare(method)
         result = run_search(
-            graph, budget=limit, minimize=objective, method=method, seed=seed, start=first, resume=resume,
-            progress=line.show, workers=workers, record=not no_record,
+            *((found.function, *found.args) if clocked else (graph,)), argnums=found.argnums, simplify=simplify,
+            budget=limit, minimize=objective, counting=counting, method=method, seed=seed, start=first,
+            batch_axes=found.batch_axes, resume=resume, progress=line.show, workers=workers, record=not no_record,
         )  # fmt: skip
     if save is not None:
         result.order.save(save)
-    known = best_known(graph, objective)
+    known = best_known(graph, result.objective)
     better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
     _print_result(target, found, result, better, save, as_json)
 

@@ -8,7 +8,6 @@ counted again, and a file that does not hold what it says is set aside.
 
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +18,7 @@ from pathlib import Path
 from graphax import ComputationGraph, GraphaxError, Order
 from graphax.order import resolve
 
+from .files import replace_file
 from .finders.objective import Objective
 from .finders.problem import Problem
 from .result import SearchResult
@@ -30,12 +30,17 @@ class RecordWarning(UserWarning):
     """A record could not be read or written; the search goes on without it."""
 
 
-def user_shelf() -> Path:
-    """Where the user's own orders are: in the platform's cache folder, or under $ALPHAGRAD_CACHE."""
+def cache_folder() -> Path:
+    """Where what is worth keeping is kept: in the platform's cache folder, or under $ALPHAGRAD_CACHE."""
     from platformdirs import user_cache_path
 
     chosen = os.environ.get(CACHE_VARIABLE)
-    return (Path(chosen) if chosen else user_cache_path("alphagrad", appauthor=False)) / "orders"
+    return Path(chosen) if chosen else user_cache_path("alphagrad", appauthor=False)
+
+
+def user_shelf() -> Path:
+    """Where the user's own orders are."""
+    return cache_folder() / "orders"
 
 
 def shipped_shelf() -> Path:
@@ -69,10 +74,8 @@ def write(shelf: Path, result: SearchResult) -> Path:
     folder = _folder(shelf, result.graph, result.objective)
     folder.mkdir(parents=True, exist_ok=True)
     content = json.dumps({"objective": str(result.objective), **asdict(result.order), "counts": asdict(result.cost)})
-    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False, encoding="utf-8") as file:
-        file.write(content + "\n")
     path = folder / f"{result.value:g}.json"
-    os.replace(file.name, path)
+    replace_file(path, content + "\n")
     for worse in _by_value(folder):
         if _value(worse) > result.value:
             worse.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from graphax import GraphaxError, Order
 
 from .errors import AlphagradError
+from .files import replace_file
 
 
 class RunError(AlphagradError):
@@ -32,7 +32,7 @@ class RunFolder:
             _compare(_read(known), json.loads(json.dumps(configuration)), self.path)
         elif writes:
             (self.path / "orders").mkdir(parents=True, exist_ok=True)
-            _replace(known, json.dumps(configuration, indent=1) + "\n")
+            replace_file(known, json.dumps(configuration, indent=1) + "\n")
 
     @property
     def checkpoints(self) -> Path:
@@ -42,7 +42,7 @@ class RunFolder:
         """Remove metrics of later iterations, which are to come once more."""
         if self._writes and self._metrics.exists():
             lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-            _replace(self._metrics, "".join(line for line in lines if _iteration(line) <= iteration))
+            replace_file(self._metrics, "".join(line for line in lines if _iteration(line) <= iteration))
 
     def note(self, metrics: dict[str, Any]) -> None:
         """Add a line to the metrics."""
@@ -55,7 +55,7 @@ class RunFolder:
         path = self.path / "orders" / f"{name}.json"
         known = _cost(path) if path.exists() else float("inf")
         if self._writes and order.cost is not None and order.cost < known:
-            _replace(path, json.dumps(asdict(order)) + "\n")
+            replace_file(path, json.dumps(asdict(order)) + "\n")
 
 
 def _cost(path: Path) -> float:
@@ -96,11 +96,3 @@ def _entries(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         return
     for key, value in tree.items():
         yield from _entries(value, f"{name}.{key}" if name else key)
-
-
-def _replace(path: Path, content: str) -> None:
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False, encoding="utf-8") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(file.name, path)

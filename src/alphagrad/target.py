@@ -32,6 +32,7 @@ class Target:
         function: the function itself.
         args: example arguments.
         argnums: the arguments to differentiate by, as `graphax.jacve` takes them.
+        batch_axes: which arguments a batch has its own values of, as `jax.vmap` takes them, if that is known.
     """
 
     module: str
@@ -39,6 +40,7 @@ class Target:
     function: Callable
     args: tuple[Any, ...]
     argnums: int | tuple[int, ...]
+    batch_axes: tuple[int | None, ...] | None = None
 
     def graph(self, simplify: bool) -> ComputationGraph:
         return graph_of(self.function, self.args, self.argnums, has_aux=False, simplify=simplify)
@@ -92,7 +94,8 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
 
 def _of_task(task: Task, argnums: str | None) -> Target:
     numbers = _numbers(argnums) if argnums else task.argnums
-    return Target(task.function.__module__, task.function.__qualname__, task.function, task.arguments(), numbers)
+    function = task.function
+    return Target(function.__module__, function.__qualname__, function, task.arguments(), numbers, task.batch_axes)
 
 
 def _of_generated(text: str, argnums: str | None) -> Target:

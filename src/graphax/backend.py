@@ -50,6 +50,11 @@ def _kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[An
     return kernel, operands, trees[-1]
 
 
+def kernel(function: Callable, args: Sequence[Any]) -> Any:
+    """The kernel that ``backend="native"`` runs for traced arguments like these; `NativeError` if there is none."""
+    return _kernel(function, args, required=True)[0]
+
+
 @dataclass(frozen=True)
 class BackendChoice:
     """What runs a program on the CPU under `jax.jit` or `jax.vmap`, and why."""

@@ -1,0 +1,55 @@
+"""What a kernel does for one point, by kinds of work."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphax.api import prepare
+from graphax.backend import kernel
+from graphax.execute import Accumulation
+from graphax.native.schedule import pressure, schedule
+from graphax.native.statements import Statements
+from graphax.plan import make_plan
+
+Workload = Counter[str]
+# Operations that take about as long as an addition, or less.
+SIMPLE = frozenset(
+    {"add", "sub", "mul", "neg", "abs", "max", "min", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge",
+     "select", "sign", "floor", "ceil", "round", "round_to_even", "is_finite", "convert"}
+)  # fmt: skip
+
+
+def kernel_statements(
+    function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool = False
+) -> Statements:
+    """The statements of the kernel that `graphax.jacve` makes; `graphax.NativeError` if it makes none."""
+    derivation, found = prepare(function, args, {}, order, argnums, has_aux)
+    traced, plan = derivation.traced, make_plan(derivation.graph, found)
+    return kernel(Accumulation(derivation, plan, False, traced.out_count), traced.args).statements
+
+
+def workload(program: Statements) -> Workload:
+    """How much of each kind: ``arithmetic``, divisions and elementary functions by name, ``memory`` for loads and
+    stores, and ``spill`` for values beyond the registers, summed over time."""
+    statements = program.statements
+    results = [number for result in program.results for number in result]
+    uses = Counter(operand for statement in statements for operand in statement.operands)
+    uses.update(results)
+    work: Workload = Counter(memory=len(results))
+    for statement in statements:
+        if statement.operation == "input":
+            work["memory"] += 1
+        elif statement.operation in SIMPLE:
+            work["arithmetic"] += 1
+            # A product that is used once, by a sum, takes no instruction of its own.
+            if statement.operation in ("add", "sub"):
+                work["arithmetic"] -= any(statements[n].operation == "mul" and uses[n] == 1 for n in statement.operands)
+        elif statement.operation != "constant":
+            work[statement.operation] += 1
+    angles = [{s.operands for s in statements if s.operation == name} for name in ("sin", "cos")]
+    # Of the same angle they share most of their work.
+    work["sincos"] = both = len(set.intersection(*angles))
+    work["sin"] -= both
+    work["cos"] -= both
+    work["spill"] = pressure(statements, results, schedule(statements, results))[0]
+    return work
