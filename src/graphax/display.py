@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
+from .accuracy import Accuracy
+from .accuracy import accuracy as measure
 from .api import prepare
 from .backend import BackendChoice, choice
 from .execute import Accumulation
@@ -52,6 +55,7 @@ class Explanation:
         costs: folded and raw cost of the order (under a key that begins with ``"this order"``) and of forward,
             reverse and Markowitz.
         backend: what runs it on the CPU, and why.
+        accuracy: what it loses to rounding at the arguments given, if that was asked for.
     """
 
     graph: ComputationGraph
@@ -59,6 +63,7 @@ class Explanation:
     order: Order
     costs: dict[str, tuple[Cost, Cost]]
     backend: BackendChoice
+    accuracy: Accuracy | None
 
     @property
     def eliminations(self) -> list[EliminationRow]:
@@ -103,7 +108,7 @@ class Explanation:
                 self._eliminations_table(),
                 self._results_table(),
                 self._fallbacks_table(),
-                str(self.backend),
+                str(self.backend) + (f"\n{self.accuracy}" if self.accuracy else ""),
             )
             if part
         )
@@ -155,11 +160,13 @@ def explain(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     backend: str = "auto",
+    accuracy: bool = False,
     **kwargs: Any,
 ) -> Explanation:
     """Explain how `jacve` would compute a Jacobian with this order, and what others would cost.
 
-    Print the result for a table, or read its attributes.
+    Print the result for a table, or read its attributes. With ``accuracy``, the Jacobian is computed in single and in
+    double precision to say what the order loses to rounding at these arguments.
     """
     derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
     graph, plan = derivation.graph, make_plan(derivation.graph, found)
@@ -167,7 +174,9 @@ def explain(
     plans = {label: plan} | {name: graph.plan(name) for name in BASELINES}
     costs = {name: (each.cost(), each.cost("raw")) for name, each in plans.items()}
     chosen = choice(Accumulation(derivation, plan), derivation.traced.args, backend)
-    return Explanation(graph, plan, found, costs, chosen)
+    called = partial(function, **kwargs) if kwargs else function
+    loss = measure(called, args, order, argnums, has_aux) if accuracy else None
+    return Explanation(graph, plan, found, costs, chosen, loss)
 
 
 def table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

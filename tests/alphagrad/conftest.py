@@ -1,3 +1,5 @@
+import signal
+
 import pytest
 
 
@@ -5,3 +7,11 @@ import pytest
 def own_cache(tmp_path, monkeypatch):
     """No test reads or writes the user's records."""
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def interruptible():
+    """Processes that run tests may ignore interrupts; here they are handled as usual."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

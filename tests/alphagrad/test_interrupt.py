@@ -5,6 +5,8 @@ import pytest
 
 from alphagrad.interrupt import deferred_interrupt
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 
 def test_the_first_interrupt_is_noted_and_the_second_interrupts():
     before = signal.getsignal(signal.SIGINT)

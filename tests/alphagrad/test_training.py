@@ -159,6 +159,7 @@ def test_another_configuration_is_refused(tmp_path):
     assert "seed is 0 there and 7 here" in str(caught.value)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_goes_on(unbroken, tmp_path):
     """Ctrl-C ends it with a checkpoint, whatever iteration it is."""
     expected, expected_folder, _ = unbroken

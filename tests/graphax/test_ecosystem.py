@@ -791,6 +791,7 @@ def test_jacobian_equals_that_of_jax(built):
     assert_same_jacobian(built)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "built",
     [
@@ -808,6 +809,7 @@ def test_jacobian_without_jit(built):
     assert_same_tree(found, expected, built.tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "built",
     [
@@ -830,6 +832,7 @@ def sum_of_squares(tree: Any) -> jax.Array:
     return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "built",
     [
@@ -847,6 +850,7 @@ def test_gradient_of_the_jacobian(built):
     assert_same_jacobian(built, gradient_of_norm)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "built",
     ["equinox_layer_norm", "optax_softmax_cross_entropy", "numpyro_log_joint", "lineax_positive_solve_cholesky"],
@@ -857,6 +861,7 @@ def test_jacobian_of_the_gradient(built):
     assert_same_jacobian(built._replace(function=gradient))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("built", ["numpyro_log_joint", "jax_square_matrix_log_determinant"], indirect=True)
 def test_hessian(built):
     expected = compiled(jax.hessian(built.function, built.argnums))(*built.args)

@@ -21,6 +21,7 @@ def spread():
     return groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", sorted(spread()))
 @pytest.mark.filterwarnings("ignore")
 def test_group(group):

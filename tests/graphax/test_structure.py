@@ -78,7 +78,7 @@ shapes = st.sampled_from(SHAPES)
 
 
 @given(st.data(), shapes, shapes)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 def test_todense_is_the_definition(data, out, inp):
     block = data.draw(random_blocks(out, inp))
     np.testing.assert_allclose(block.todense(), matrix(block))
@@ -89,7 +89,7 @@ def test_todense_is_the_definition(data, out, inp):
 
 
 @given(st.data(), shapes, shapes, shapes)
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 def test_compose_is_the_matrix_product(data, out, middle, inp):
     left, right = data.draw(random_blocks(out, middle)), data.draw(random_blocks(middle, inp))
     expected = np.tensordot(matrix(left), matrix(right), len(middle))
@@ -101,7 +101,7 @@ def test_compose_is_the_matrix_product(data, out, middle, inp):
 
 
 @given(st.data(), shapes, shapes)
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=40)
 def test_add_is_the_matrix_sum(data, out, inp):
     left, right = data.draw(random_blocks(out, inp)), data.draw(random_blocks(out, inp))
     np.testing.assert_allclose(matrix(blocks.add(left, right)), matrix(left) + matrix(right), atol=1e-12)

@@ -1,0 +1,68 @@
+"""How much an elimination order loses to rounding: orders are equal in exact arithmetic only."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .api import jacve
+from .errors import GraphaxError
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The largest errors of single-precision Jacobians, each relative to the largest entry of its block.
+
+    Attributes:
+        order: of the order at hand.
+        reverse: of reverse elimination, for comparison.
+    """
+
+    order: float
+    reverse: float
+
+    def __str__(self):
+        return (
+            f"Rounding at this point, in float32: an error of {self.order:.1e} of the largest entry of a block "
+            f"(reverse: {self.reverse:.1e})"
+        )
+
+
+def accuracy(
+    function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool
+) -> Accuracy:
+    """What is lost at these arguments against double precision."""
+    leaves = jax.tree.leaves(args)
+    if not all(_is_number(leaf) for leaf in leaves) or jnp.result_type(*leaves) != jnp.float32:
+        raise GraphaxError("accuracy=True compares float32 with float64, so all arguments must be numbers in float32")
+
+    def blocks(order: Any, args: Sequence[Any]) -> list[np.ndarray]:
+        result = jax.jit(jacve(function, order, argnums=argnums, has_aux=has_aux))(*args)
+        return [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(result[0] if has_aux else result)]
+
+    with jax.enable_x64(True):
+        exact = blocks("rev", jax.tree.map(_in_double, tuple(args)))
+    return Accuracy(_error(blocks(order, args), exact), _error(blocks("rev", args), exact))
+
+
+def _is_number(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | float | int) and not isinstance(leaf, jax.core.Tracer)
+
+
+def _in_double(leaf: Any) -> Any:
+    return np.asarray(leaf, np.float64) if jnp.result_type(leaf) == jnp.float32 else leaf
+
+
+def _error(found: list[np.ndarray], exact: list[np.ndarray]) -> float:
+    """The same infinity, or NaN, is no error; a different one is infinite."""
+    worst = 0.0
+    for got, want in zip(found, exact, strict=True):
+        finite = np.isfinite(want) & np.isfinite(got)
+        if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+            return float("inf")
+        scale = np.max(np.abs(want[finite]), initial=0.0) or 1.0
+        worst = max(worst, float(np.max(np.abs(got[finite] - want[finite]), initial=0.0) / scale))
+    return worst
