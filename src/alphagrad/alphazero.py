@@ -95,12 +95,8 @@ class AlphaZero:
         return Learner(network, self._optimizer.init(network))
 
     def iterate(
-        self, learner: Learner, boards: Boards, key: Array, environments: Array
+        self, learner: Learner, boards: Boards, tasks: Array, keys: Array
     ) -> tuple[Learner, Episodes, dict[str, Array]]:
-        """Play in these environments, and learn together with all others."""
-        task_key, play_key = jax.random.split(key)
-        tasks = boards.assigned(task_key, environments, self.config.environments)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
         episodes, policies = self.self_play(learner.network, boards, tasks, keys)
         lesson = Lesson(tasks, episodes.actions, jnp.swapaxes(policies, 0, 1))
         learner, metrics = self._learn(learner, boards, lesson)

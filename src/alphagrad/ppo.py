@@ -91,12 +91,8 @@ class PPO:
         return Learner(networks, self._optimizer.init(networks))
 
     def iterate(
-        self, learner: Learner, boards: Boards, key: Array, environments: Array
+        self, learner: Learner, boards: Boards, tasks: Array, keys: Array
     ) -> tuple[Learner, Episodes, dict[str, Array]]:
-        """Play in these environments, and learn together with all others."""
-        task_key, play_key = jax.random.split(key)
-        tasks = boards.assigned(task_key, environments, self.config.environments)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
         episodes, log_probabilities = self._play(learner.networks.policy, boards, tasks, keys)
         advantages = self._advantages(learner.networks.value, boards, episodes)
         lesson = Lesson(tasks, episodes.actions, log_probabilities.T, advantages.T)

@@ -49,9 +49,10 @@ class Agent(Protocol):
         """What the agent has learnt, at first nothing: a pytree of arrays."""
 
     def iterate(
-        self, learner: Any, boards: Boards, key: Array, environments: Array
+        self, learner: Any, boards: Boards, tasks: Array, keys: Array
     ) -> tuple[Any, Episodes, dict[str, Array]]:
-        """Play a game in each environment and learn: what is learnt then, the games, and numbers to report."""
+        """Play a game of each of these tasks and learn, together with other devices: what is learnt then, the games, and
+        numbers to report."""
 
 
 class TrainingState(NamedTuple):
@@ -209,8 +210,10 @@ class _Run:
     ) -> tuple[TrainingState, dict[str, Array]]:
         """One iteration, on each device for its environments."""
         number = state.iteration + 1
-        key = jax.random.fold_in(jax.random.key(self._seed), number)
-        learner, episodes, metrics = self._agent.iterate(state.learner, boards, key, environments)
+        task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), number))
+        tasks = boards.assigned(task_key, environments, self._agent.environments)
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
+        learner, episodes, metrics = self._agent.iterate(state.learner, boards, tasks, keys)
         episodes = jax.lax.all_gather(episodes, DEVICES, tiled=True)
         ours = episodes.tasks == jnp.arange(len(boards.references))[:, None]
         costs = jnp.where(ours, episodes.cost, jnp.inf)
