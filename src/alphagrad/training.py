@@ -51,7 +51,7 @@ class Agent(Protocol):
     def iterate(
         self, learner: Any, boards: Boards, tasks: Array, keys: Array
     ) -> tuple[Any, Episodes, dict[str, Array]]:
-        """Play a game of each of these tasks and learn, together with other devices: what is learnt then, the games, and
+        """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
         numbers to report."""
 
 
