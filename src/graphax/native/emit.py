@@ -18,9 +18,19 @@ _TYPES = {
     "i8": ("i8", 1),
     "i32": ("i32", 4),
     "i64": ("i64", 8),
+    "u32": ("i32", 4),
+    "u64": ("i64", 8),
 }
 _BITS = {"f32": "i32", "f64": "i64"}
-_KINDS = {"float32": "f32", "float64": "f64", "bool": "i1", "int32": "i32", "int64": "i64"}
+_KINDS = {
+    "float32": "f32",
+    "float64": "f64",
+    "bool": "i1",
+    "int32": "i32",
+    "int64": "i64",
+    "uint32": "u32",
+    "uint64": "u64",
+}
 
 Operand = Union["Value", float, int, bool]
 
@@ -186,7 +196,7 @@ class Emitter:
         if a.is_float:
             code = f"fcmp {'u' if relation == 'ne' else 'o'}{relation}"
         else:
-            code = f"icmp {relation if relation in ('eq', 'ne') else 's' + relation}"
+            code = f"icmp {relation if relation in ('eq', 'ne') else a.kind[0].replace('i', 's') + relation}"
         return self.write("i1", f"{code} {self.type(a.kind)} {a.text}, {b.text}")
 
     def select(self, condition: Value, a: Operand, b: Operand) -> Value:

@@ -162,6 +162,8 @@ class _Body:
         operands = [self.values[n] for n in statement.operands]
         if statement.operation == "convert":
             return convert(operands[0], statement.kind)
+        if statement.operation == "bitcast":
+            return self.emitter.cast("bitcast", operands[0], statement.kind)
         return OPERATIONS[statement.operation](*operands)
 
     def _loaded(self, operand: int, element: int, kind: str) -> Value:

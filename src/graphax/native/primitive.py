@@ -113,7 +113,7 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 
 
 def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> Layout:
-    widest = 64 if any(s.kind in ("f64", "i64") for s in statements.statements) else 32
+    widest = 64 if any(s.kind in ("f64", "i64", "u64") for s in statements.statements) else 32
     most = host.host().vector_bits // widest
     lanes = min(most, 1 << ((batch or 1).bit_length() - 1))
     written = (batch or 1) * sum(prod(shape) * dtype.itemsize for shape, dtype in statements.outputs)

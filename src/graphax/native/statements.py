@@ -91,6 +91,16 @@ class StatementBuilder:
                 return self.constant(value, dtype)
         return self._add(Statement("convert", (operand,), kind))
 
+    def bitcast(self, operand: int, dtype: Any) -> int:
+        """The same bits as another kind of number."""
+        kind, value = kind_of(np.dtype(dtype)), self.value(operand)
+        assert kind is not None
+        if self.statements[operand].kind == kind:
+            return operand
+        if value is not None:
+            return self.constant(np.asarray(value).view(dtype), dtype)
+        return self._add(Statement("bitcast", (operand,), kind))
+
     def power(self, operand: int, exponent: int) -> int:
         """A whole power by squaring; a negative one of the inverse, which other derivatives need as well."""
         one = self.constant(1, np.float32 if self.statements[operand].kind == "f32" else np.float64)

@@ -19,6 +19,10 @@ from .statements import Statement, StatementBuilder, Statements
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
 LIMIT = 20_000
 
+# Numbers without a sign are the bits of others; this is what is done to them.
+UNSIGNED = frozenset({"u32", "u64"})
+_OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"})
+
 Numbers = np.ndarray
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -80,6 +84,9 @@ class Unrolling:
 
     def apply(self, operation: str, *operands: Numbers) -> Numbers:
         """An operation element by element."""
+        kinds = {self.builder.statements[number].kind for number in operands[0].ravel()[:1]}
+        if not kinds.isdisjoint(UNSIGNED) and operation not in _OF_BITS:
+            raise NativeError(f"{operation} is not taken of unsigned numbers")
         return self.elements(lambda *numbers: self.builder.apply(operation, *numbers), *operands)
 
     def elements(self, function: Callable[..., int], *operands: np.ndarray) -> Numbers:
@@ -128,7 +135,9 @@ def _needed(
 
 def _check_dtype(dtype: Any) -> None:
     if kind_of(dtype) is None:
-        raise NativeError(f"numbers of type {dtype} are not taken, only float32, float64, int32, int64 and bool")
+        raise NativeError(
+            f"numbers of type {dtype} are not taken, only float32, float64, int32, int64, their bits, and bool"
+        )
 
 
 def _shapes(eqn: Any) -> str:

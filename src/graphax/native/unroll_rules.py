@@ -8,7 +8,7 @@ import numpy as np
 from .. import _jax
 from ..errors import NativeError
 from .emit import kind_of
-from .unroll import RULES, Numbers, Rule, Unrolling
+from .unroll import RULES, UNSIGNED, Numbers, Rule, Unrolling
 
 _ELEMENTWISE = {
     name: name
@@ -58,6 +58,22 @@ def _square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     return u.apply("mul", x, x)
 
 
+@rule("one_minus_square")
+def _one_minus_square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    one = u.constants(1, _jax.dtype(eqn.invars[0]))
+    # As a product it keeps its digits where the square is close to one.
+    return u.apply("mul", u.apply("sub", one, x), u.apply("add", one, x))
+
+
+@rule("polynomial")
+def _polynomial(u: Unrolling, eqn: Any, x: Numbers, *coefficients: Numbers) -> Numbers:
+    """Coefficients from the lowest degree to the highest."""
+    total = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        total = u.apply("add", u.apply("mul", total, x), coefficient)
+    return np.broadcast_to(total, _jax.shape(eqn.outvars[0]))
+
+
 @rule("integer_pow")
 def _integer_pow(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     if kind_of(_jax.dtype(eqn.invars[0])) not in ("f32", "f64"):
@@ -70,8 +86,18 @@ def _round(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     return u.apply("round_to_even" if int(eqn.params["rounding_method"]) == 1 else "round", x)
 
 
+@rule("bitcast_convert_type")
+def _bitcast(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    before, after = (np.dtype(_jax.dtype(atom)) for atom in (eqn.invars[0], eqn.outvars[0]))
+    if before.itemsize != after.itemsize or bool in (before, after):
+        raise NativeError("bits are read only as numbers of the same size")
+    return u.elements(lambda n: u.builder.bitcast(n, after), x)
+
+
 @rule("convert_element_type")
 def _convert(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    if any(kind_of(_jax.dtype(atom)) in UNSIGNED for atom in (eqn.invars[0], eqn.outvars[0])):
+        raise NativeError("unsigned numbers are not converted")
     return u.elements(lambda n: u.builder.convert(n, eqn.params["new_dtype"]), x)
 
 

@@ -50,6 +50,10 @@ CASES = {
     "remainder": lambda x: lax.rem(x, jnp.full_like(x, 0.3)),
     "rounding": lambda x: jnp.round(4 * x) + lax.round(3 * x, lax.RoundingMethod.AWAY_FROM_ZERO),
     "finite": lambda x: jnp.isfinite(1 / (x - x[0, 0])),
+    "bits": lambda x: lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.uint64) & ~np.uint64(0xFFFF), x.dtype),
+    "order of bits": lambda x: lax.bitcast_convert_type(x, jnp.uint64) > lax.bitcast_convert_type(-x, jnp.uint64),
+    "derivative of tanh": lambda x: jax.jvp(jnp.tanh, (x,), (x,))[1],
+    "derivative of erf": lambda x: jax.jvp(lax.erf, (4 * x,), (x,))[1],
     "whole powers": lambda x: x**3 + x**-2 + x**0,
     "fractional powers": lambda x: jnp.abs(x) ** 0.7,
     "custom derivative": lambda x: jax.nn.relu(x) + jax.nn.silu(x),
@@ -93,6 +97,9 @@ def test_repetitions_and_dead_code_are_gone():
         (lambda x: [jnp.outer(x, x) @ jnp.outer(x, x)], (np.ones(40),), "more than 20,000 statements"),
         (lambda x: [lax.scan(lambda c, _: (jnp.sin(c), None), x, length=10**6)[0]], (1.0,), "sin .*more than 20,000"),
         (lambda x: [x % 3], (7,), "remainders of integers"),
+        (lambda x: [x.max()], (np.ones(3, np.uint32),), "max is not taken of unsigned numbers"),
+        (lambda x: [x.astype(float)], (np.uint32(3),), "unsigned numbers are not converted"),
+        (lambda x: [lax.bitcast_convert_type(x, jnp.int32)], (np.ones(3),), "of the same size"),
     ],
 )
 def test_what_cannot_be_taken_is_named(function, args, reason):
