@@ -19,8 +19,8 @@ Orders = Annotated[
     list[str] | None,
     typer.Option(
         "--order",
-        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. May be "
-        "given several times. Default: fwd, rev, markowitz and best.",
+        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can "
+        "be given several times. Default: fwd, rev, markowitz and best.",
     ),
 ]
 Budgeted = Annotated[

@@ -18,12 +18,13 @@ def as_svg(replay: Replay, step: int) -> str:
     """The graph after ``step`` eliminations. Fill-in is red; vertices that are gone are dots."""
     layout = lay_out(replay.graph)
     edges = replay.edges_after(step)
-    gone = set(replay.order.vertices[:step])
+    gone = replay.order.vertices[:step]
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {layout.width:.0f} {layout.height:.0f}" '
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" font-family="Helvetica, Arial, sans-serif">',
         '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
         '<path d="M0,1 L8,4 L0,7 z" fill="context-stroke"/></marker></defs>',
+        *(_ghost(layout.places[number]) for number in gone),
         '<g fill="none" stroke-width="1.3">',
     ]
     for (target, source), structure in edges.items():
@@ -33,7 +34,8 @@ def as_svg(replay: Replay, step: int) -> str:
             f'<path d="{path}" stroke="{EDGE if original else NEW}"{_dashes(structure)} marker-end="url(#end)">'
             f"<title>{source} → {target}: {escape(str(structure))}</title></path>"
         )
-    lines += ["</g>", *(_vertex_svg(v, layout.places[n], n in gone) for n, v in replay.graph.vertices.items())]
+    there = [vertex for number, vertex in replay.graph.vertices.items() if number not in gone]
+    lines += ["</g>", *(_vertex_svg(vertex, layout.places[vertex.number]) for vertex in there)]
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -62,10 +64,12 @@ def _slope(before: Point, point: Point, after: Point) -> float:
     return 0.0 if first * second <= 0 else 2 * first * second / (first + second)
 
 
-def _vertex_svg(vertex: Vertex, place: Point, gone: bool) -> str:
+def _ghost(place: Point) -> str:
+    return f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="2.5" fill="{GONE}"/>'
+
+
+def _vertex_svg(vertex: Vertex, place: Point) -> str:
     x, y = place
-    if gone:
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{GONE}"/>'
     names = [(vertex.name, x - RADIUS - 5, y + 3.5, 11, "end")]
     if vertex.kind != "input":
         names = [(str(vertex.number), x, y + 3.5, 10, "middle"), (vertex.name, x, y + RADIUS + 9, 7, "middle")]

@@ -38,7 +38,7 @@ class GraphView {
   constructor(host, model, on) {
     Object.assign(this, { model, on, paths: new Map(), nodes: new Map(), labels: new Map() });
     this.svg = svg("svg", { role: "group", "aria-label": `Graph of ${model.title}` }, host);
-    const groups = ["edges", "hits", "labels", "vertices"].map((name) => [name, svg("g", { class: name }, this.svg)]);
+    const groups = ["ghosts", "edges", "hits", "labels", "vertices"].map((name) => [name, svg("g", { class: name }, this.svg)]);
     this.groups = Object.fromEntries(groups);
     for (const vertex of model.vertices.values()) this.nodes.set(vertex.number, this.drawVertex(vertex));
     this.movable();
@@ -103,7 +103,8 @@ class GraphView {
       hit?.remove();
       this.paths.delete(key);
     }
-    for (const [number, node] of this.nodes) this.styleVertex(number, node, state, next, prices);
+    const dearest = Math.max(1, ...(prices?.values() ?? []));
+    for (const [number, node] of this.nodes) this.styleVertex(number, node, state, next, prices?.get(number), dearest);
     this.updateLabels(state);
   }
 
@@ -119,16 +120,17 @@ class GraphView {
     path.setAttribute("stroke-width", width.toFixed(2));
   }
 
-  styleVertex(number, node, state, next, prices) {
+  styleVertex(number, node, state, next, price, dearest) {
     const vertex = this.model.vertices.get(number), gone = state.gone.has(number);
+    // What is gone lies below the edges.
+    if (gone !== node.classList.contains("gone")) this.groups[gone ? "ghosts" : "vertices"].append(node);
     node.classList.toggle("gone", gone);
     node.classList.toggle("next", number === next);
     node.firstChild.setAttribute("r", gone ? 3 : RADIUS);
-    const price = prices?.get(number);
     if (vertex.kind !== "input") {
       node.lastChild.textContent = price === undefined ? short(vertex.name, 11) : `costs ${count(price)}`;
     }
-    node.style.setProperty("--heat", price === undefined ? 0 : Math.log1p(price) / Math.log1p(Math.max(1, ...prices.values())));
+    node.style.setProperty("--heat", Math.log1p(price ?? 0) / Math.log1p(dearest));
     const about = gone ? ", eliminated" : price === undefined ? "" : `, costs ${count(price)} now`;
     node.setAttribute("aria-label", `${vertex.kind} ${vertex.number}, ${vertex.name}${about}`);
     if (gone) node.setAttribute("aria-disabled", "true");
@@ -174,8 +176,9 @@ class GraphView {
     this.nodes.get(number)?.focus();
   }
 
-  // The vertex that Tab reaches: the first that is still there.
+  // The vertex that Tab reaches: the one that has the focus, or the first that is still there.
   offerFocus(numbers) {
+    if (this.groups.vertices.contains(document.activeElement)) return;
     const offered = numbers.find((number) => !this.state.gone.has(number));
     for (const [number, node] of this.nodes) node.setAttribute("tabindex", number === offered ? 0 : -1);
   }

@@ -104,7 +104,17 @@ class Page {
     return this.mode === "play" ? this.game.state : this.stateOf(this.chosen);
   }
 
+  // Show what has changed once whatever changes it is done, however many changes there are.
   refresh() {
+    if (this.waiting) return;
+    this.waiting = true;
+    queueMicrotask(() => {
+      this.waiting = false;
+      this.render();
+    });
+  }
+
+  render() {
     const playing = this.mode === "play";
     for (const panel of this.panels) {
       const order = panel.order ?? this.chosen;
@@ -202,6 +212,7 @@ class Page {
     if (this.step === this.steps) this.go(0);
     byId("run").setAttribute("aria-label", "Pause");
     byId("run").classList.add("running");
+    byId("detail").setAttribute("aria-live", "off");
     const pace = Math.min(Math.max(REPLAY_TIME / Math.max(1, this.steps), 40), calm.matches ? 1500 : 700);
     this.timer = setInterval(() => { if (this.step < this.steps) this.go(this.step + 1); else this.pause(); }, pace);
   }
@@ -211,14 +222,16 @@ class Page {
     this.timer = null;
     byId("run").setAttribute("aria-label", "Play");
     byId("run").classList.remove("running");
+    byId("detail").setAttribute("aria-live", "polite");
   }
 
   pick(vertex) {
+    const walked = document.activeElement?.closest("svg");
     if (this.mode !== "play" || this.model.unavailable || !this.game.eliminate(vertex)) return;
     const { last } = this.game.state;
     this.moved(this.game.over ? this.verdict() : `${vertex} is gone, for ${count(last.multiplications)}.`);
     const near = this.model.intermediates.filter((other) => !this.game.state.gone.has(other));
-    if (document.activeElement?.closest("svg") && near.length) this.panels[0].view.focus(this.closest(vertex, near));
+    if (walked && near.length) this.panels[0].view.focus(this.closest(vertex, near));
   }
 
   closest(vertex, candidates) {
@@ -248,7 +261,7 @@ class Page {
     const best = this.model.orders.reduce((a, b) => (b.multiplications < a.multiplications ? b : a));
     const next = this.game.nextOf(best);
     this.panels[0].view.hint([cheapest.vertex, ...(next === null ? [] : [next])]);
-    const path = next === null ? `You are off the way of ${best.name}.` : `${best.name} goes on with ${next}.`;
+    const path = next === null ? `You have left the way of the order “${best.name}”.` : `The order “${best.name}” goes on with ${next}.`;
     this.say(`Cheapest now: ${cheapest.vertex}, for ${count(cheapest.price)}. ${path}`);
   }
 
