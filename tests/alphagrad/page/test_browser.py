@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from alphagrad.page.data import page_data
+from alphagrad.page.html import as_html
+
 from .conftest import WINDOW
-from .views import ORDERS
+from .views import ORDERS, view_of
 
 NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500"]
 SCREENSHOTS = "ALPHAGRAD_SCREENSHOTS"
@@ -243,11 +246,6 @@ def test_games_are_played_by_keyboard_alone(opened):
 
 
 def test_graphs_that_cannot_be_played_are_replayed(driver, tmp_path, monkeypatch):
-    from alphagrad.page.data import page_data
-    from alphagrad.page.html import as_html
-
-    from .views import view_of
-
     monkeypatch.setattr("alphagrad.page.algebra.MOST_ENTRIES", 50)
     view = view_of("MLP")
     (tmp_path / "page.html").write_text(as_html([page_data(view)], "MLP"), encoding="utf-8")
@@ -259,6 +257,23 @@ def test_graphs_that_cannot_be_played_are_replayed(driver, tmp_path, monkeypatch
     page.play([1])
     assert page.gone() == set()
     assert not page.one("#hint").is_enabled()
+
+
+def test_reports_have_several_functions_and_timings(driver, tmp_path):
+    timing = {"task": "five", "batch": 512, "contender": "jacrev", "median": 2e-3, "low": 1e-3, "high": 3e-3}
+    views = [view_of("five"), view_of("EnzymeReaction")]
+    data = [page_data(view, [timing] if view.title == "five" else []) for view in views]
+    (tmp_path / "report.html").write_text(as_html(data, "report"), encoding="utf-8")
+    page = Browser(driver, tmp_path / "report.html")
+    assert "Time for a batch of 512" in page.one("#tables").text
+    assert "jacrev 2.00" in page.one("#tables").text
+    for view in views:
+        assert f"{view.title} {len(view.graph.intermediates)} " in page.one("#tables").text
+    page.one("#targets").send_keys("EnzymeReaction")
+    assert page.one("#title").text == "EnzymeReaction"
+    assert "jacrev" not in page.one("#tables").text
+    assert page.edges() == views[1].graph.edges.keys()
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_light_and_dark(opened):

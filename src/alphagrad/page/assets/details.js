@@ -60,10 +60,11 @@ function aboutEdge(model, state, edge) {
   ];
 }
 
-function aboutStep(model, state) {
+function aboutStep(model, state, playing) {
   const { last } = state;
   if (last === null) {
-    const text = "Move the slider, or press → to eliminate the first vertex. Point at a vertex or an edge to read about it.";
+    const begin = playing ? "Pick the first vertex." : "Move the slider, or press → to eliminate the first vertex.";
+    const text = `${begin} Point at a vertex or an edge to read about it.`;
     return [element("h3", "The graph as traced"), element("p", text, "where")];
   }
   const vertex = model.vertices.get(last.vertex);

@@ -50,7 +50,7 @@ class Page {
 
   fillTables() {
     const parts = [...costsTable(this.model, this.colours), ...timingsTable(this.model)];
-    if (this.models.length > 1) parts.push(element("h2", "All functions"), overview(this.models));
+    if (this.models.length > 1) parts.push(overview(this.models));
     byId("tables").replaceChildren(...parts);
     document.querySelector("main").classList.toggle("wide", this.models.length > 1 || this.model.data.timings.length > 0);
   }
@@ -68,7 +68,7 @@ class Page {
     for (const id of ["hint", "undo", "restart"]) byId(id).disabled = Boolean(this.model.unavailable);
     this.say(mode !== "play" ? "" : this.model.unavailable
       ? `Free play is not available for this graph: ${this.model.unavailable}. Replay and compare the orders instead.`
-      : "Pick a vertex to eliminate. The number below each is what it costs now.");
+      : "Pick a vertex to eliminate. The redder it is, the more it costs now.");
     this.makePanels();
     this.refresh();
   }
@@ -131,7 +131,7 @@ class Page {
     this.showOrders();
     this.showSteps();
     this.showCurves();
-    byId("detail").replaceChildren(...aboutStep(this.model, this.state));
+    byId("detail").replaceChildren(...aboutStep(this.model, this.state, playing));
     const order = playing ? this.game.moves : this.model.orders[this.chosen].steps.map(([vertex]) => vertex);
     byId("order-text").textContent = `graphax.jacve(f, order=[${order.join(", ")}])`;
   }
@@ -190,7 +190,7 @@ class Page {
     const edge = key === null ? null : [...state.edges()].find((each) => each.key === key) ?? null;
     panel.view.light(new Set(edge ? [key] : around.map((each) => each.key)), edge ? [edge.source, edge.target] : []);
     const about = vertex !== null ? aboutVertex(this.model, state, vertex)
-      : edge ? aboutEdge(this.model, state, edge) : aboutStep(this.model, this.state);
+      : edge ? aboutEdge(this.model, state, edge) : aboutStep(this.model, this.state, this.mode === "play");
     byId("detail").replaceChildren(...about);
   }
 

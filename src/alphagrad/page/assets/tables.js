@@ -14,9 +14,19 @@ function tableOf(caption, names, rows) {
   for (const { cells, best } of rows) {
     const row = body.insertRow();
     row.classList.toggle("best", Boolean(best));
-    for (const content of cells) row.insertCell().append(...[content].flat());
+    for (const content of cells) {
+      const cell = row.insertCell();
+      cell.append(...[content].flat());
+      cell.classList.toggle("left", content instanceof HTMLElement);
+    }
   }
   return table;
+}
+
+function block(...parts) {
+  const made = document.createElement("div");
+  made.append(...parts);
+  return made;
 }
 
 function swatch(colour) {
@@ -43,11 +53,11 @@ function costsTable(model, colours) {
     ],
   }));
   const origin = model.data.searched ? "by a search" : "by minimum cuts";
-  return [
+  return [block(
     tableOf("", ["order", "mul", "add", "peak", "of bound"], rows),
     note(`Multiplications are counted ${model.data.counting}; peak is the most numbers that edges hold at a time. No order ` +
       `takes fewer than ${plural(model.bound, "multiplication")} (${origin}).`),
-  ];
+  )];
 }
 
 function gap(cost, bound) {
@@ -65,7 +75,7 @@ function overview(models) {
     return { cells: [model.title, count(model.intermediates.length), ...cells, count(model.bound)] };
   });
   const caption = `Multiplications, ${models[0].data.counting}`;
-  return tableOf(caption, ["function", "vertices", ...names, "no order below"], rows);
+  return block(tableOf(caption, ["function", "vertices", ...names, "no order below"], rows));
 }
 
 function timingsTable(model) {
@@ -79,9 +89,9 @@ function timingsTable(model) {
       const bar = document.createElement("span");
       bar.className = "bar";
       bar.style.width = `${(90 * row.median) / slowest}px`;
-      return { cells: [row.contender, [(1e3 * row.median).toPrecision(3), bar], range(row)] };
+      return { cells: [row.contender, (1e3 * row.median).toPrecision(3), bar, range(row)] };
     });
-    return tableOf(`Time for a batch of ${count(batch)}`, ["", "median, ms", "95 % within"], cells);
+    return block(tableOf(`Time for a batch of ${count(batch)}`, ["", "median, ms", "", "95 % within"], cells));
   });
 }
 
