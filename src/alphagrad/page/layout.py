@@ -13,9 +13,9 @@ MARGIN = 40.0
 LEFT = 82.0
 # What a drawing should be, width by height, as far as distances between vertices allow.
 ASPECT = 2.1
-ACROSS, DOWN = (48.0, 130.0), (38.0, 72.0)
+ACROSS, DOWN = (48.0, 240.0), (38.0, 72.0)
 # Small graphs are drawn about as wide, if they have few enough vertices to be so far apart.
-WIDE = 900.0
+WIDE = 800.0
 # A joint needs less room than a vertex.
 THIN = 0.42
 RELAXATIONS = 30
