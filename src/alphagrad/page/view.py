@@ -31,7 +31,7 @@ class View:
         counting: how multiplications are counted.
         replays: the orders.
         bound: no order takes fewer multiplications.
-        searched: whether a search worked on the bound; if not it is from minimum cuts.
+        searched: whether a search proved the bound; if not it is from minimum cuts.
     """
 
     title: str
@@ -59,7 +59,8 @@ def make_view(
     """
     objective = Objective.of("multiplications", counting)
     check_size(graph)
-    replays, bound = [], graph.lower_bound("multiplications", counting)
+    cut = graph.lower_bound("multiplications", counting)
+    replays, bound = [], cut
     for name in dict.fromkeys(orders):
         if name == BEST:
             result = search(graph, budget=Budget.of(budget), minimize=objective, resume=True, progress=progress)
@@ -67,7 +68,7 @@ def make_view(
             bound = max(bound, int(result.bound))
         else:
             replays.append(_named(name, graph, counting))
-    return View(title, graph, counting, tuple(replays), bound, BEST in orders)
+    return View(title, graph, counting, tuple(replays), bound, bound > cut)
 
 
 def check_size(graph: ComputationGraph) -> None:
