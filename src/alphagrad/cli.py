@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json, weights
 from .play_command import play
+from .show_command import report, show
 from .train_command import train
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ app = typer.Typer(
 )
 app.command("train")(train)
 app.command("play")(play)
+app.command("show")(show)
+app.command("report")(report)
 
 
 class Counted(StrEnum):

@@ -61,9 +61,14 @@ class SumEntry(NamedTuple):
 
 
 class Closure:
-    """Structures by number, and the products and sums that can occur."""
+    """Structures by number, and the products and sums that can occur.
 
-    def __init__(self, graph: ComputationGraph):
+    Raises:
+        AlphagradError: if there are more structures than a table has room for, or more products and sums than wanted.
+    """
+
+    def __init__(self, graph: ComputationGraph, most_entries: int | None = None):
+        self._most_entries = most_entries
         self.structures: list[Structure | None] = [None]
         self._numbers: dict[Structure, int] = {}
         self.products: dict[tuple[int, int], ProductEntry] = {}
@@ -117,6 +122,7 @@ class Closure:
 
     def _product(self, left: int, right: int) -> ProductEntry:
         if (left, right) not in self.products:
+            self._check_entries()
             self.products[left, right] = self._composed(self._structure(left), self._structure(right))
         return self.products[left, right]
 
@@ -136,6 +142,7 @@ class Closure:
 
     def _sum(self, left: int, right: int) -> SumEntry:
         if (left, right) not in self.sums:
+            self._check_entries()
             self.sums[left, right] = self._added(self._structure(left), self._structure(right))
         return self.sums[left, right]
 
@@ -153,6 +160,10 @@ class Closure:
             adds=different.structure.scale is not None,
             keeps=different.structure.scale is None,
         )
+
+    def _check_entries(self) -> None:
+        if self._most_entries is not None and len(self.products) + len(self.sums) >= self._most_entries:
+            raise AlphagradError(f"the structures of the graph have more than {self._most_entries:,} products and sums")
 
     def _structure(self, number: int) -> Structure:
         structure = self.structures[number]

@@ -1,0 +1,1 @@
+"""Graphs and orders to look at: a page of its own, and drawings for papers."""

@@ -1,0 +1,98 @@
+"""The data of a page: a view as plain numbers and texts."""
+
+import linecache
+import re
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any
+
+from graphax import Structure
+from graphax.graph import Edge, Vertex
+
+from .algebra import Catalogue, algebra_of
+from .layout import lay_out
+from .replay import Replay
+from .view import View
+
+
+def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Everything that the page shows of one function.
+
+    An edge is four numbers: target, source, its place in ``structures``, and its coefficient, null where it has
+    values. Lists of edges are flat.
+    """
+    catalogue = Catalogue()
+    graph = view.graph
+    edges = _flat(graph.edges.items(), catalogue)
+    orders = [_order(replay, catalogue) for replay in view.replays]
+    algebra = algebra_of(graph, view.counting, catalogue)
+    layout = lay_out(graph)
+    return {
+        "title": view.title,
+        "counting": view.counting,
+        "bound": view.bound,
+        "searched": view.searched,
+        "simplified": graph.simplified,
+        "size": [round(layout.width, 1), round(layout.height, 1)],
+        "vertices": [_vertex(vertex, layout.places[number]) for number, vertex in sorted(graph.vertices.items())],
+        "edges": edges,
+        "bends": [[*edge, *(round(x, 1) for point in bends for x in point)] for edge, bends in layout.bends.items()],
+        "orders": orders,
+        "structures": catalogue.described(),
+        "algebra": algebra.as_data(),
+        "timings": list(timings),
+    }
+
+
+def _vertex(vertex: Vertex, place: tuple[float, float]) -> dict[str, Any]:
+    where, code = source_of(vertex)
+    return {
+        "number": vertex.number,
+        "kind": vertex.kind,
+        "name": vertex.name,
+        "shape": list(vertex.shape),
+        "where": where,
+        "code": code,
+        "x": round(place[0], 1),
+        "y": round(place[1], 1),
+    }
+
+
+def source_of(vertex: Vertex) -> tuple[str, str]:
+    """The place in the user's code that computes a vertex, without the folders that lead there, and the line itself."""
+    parts = re.match(r"(.*?):(\d+)(?::\d+)?(?: \((.*)\))?$", vertex.source)
+    if parts is None:
+        return "", ""
+    path, line, function = parts.groups()
+    name = re.split(r"[/\\]", path)[-1]
+    return f"{name}:{line}" + (f" in {function}" if function else ""), linecache.getline(path, int(line)).strip()
+
+
+def _order(replay: Replay, catalogue: Catalogue) -> dict[str, Any]:
+    return {
+        "name": replay.name,
+        "found": replay.found,
+        "multiplications": replay.cost.multiplications,
+        "additions": replay.cost.additions,
+        "peak": replay.cost.peak,
+        "steps": [
+            [move.vertex, move.multiplications, move.additions, _flat(move.edges.items(), catalogue)]
+            for move in replay.moves
+        ],
+    }
+
+
+def _flat(edges: Iterable[tuple[Edge, Structure]], catalogue: Catalogue) -> list[Any]:
+    return [
+        number
+        for (target, source), structure in edges
+        for number in (target, source, catalogue.number(structure), _coefficient(structure))
+    ]
+
+
+def _coefficient(structure: Structure) -> float | str | None:
+    """A number where JSON has it; what is infinite or no number is text."""
+    scale = structure.scale
+    if scale is None or not isfinite(scale):
+        return scale if scale is None else str(scale)
+    return int(scale) if scale == int(scale) else scale

@@ -1,0 +1,139 @@
+"""Which layer of a drawing a vertex is in, and in what order the vertices of a layer are.
+
+Edges that span several layers are taken apart: a joint in each layer between, so that they take part in the ordering
+and know where to pass. Everything depends on the graph alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from graphax.graph import ComputationGraph, Edge
+
+SWEEPS = 24
+# Beyond this many joints, edges are drawn straight.
+MOST_JOINTS = 20_000
+
+Node = int | tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Vertices and joints (target, source, layer) in layers, each in the order it is drawn in.
+
+    Attributes:
+        rows: the nodes of each layer.
+        chains: the nodes that an edge passes, from source to target.
+    """
+
+    rows: tuple[tuple[Node, ...], ...]
+    chains: dict[Edge, tuple[Node, ...]]
+
+
+def in_layers(graph: ComputationGraph) -> Layers:
+    """Inputs first, outputs last, every edge forward, few crossings."""
+    layer = _assigned(graph)
+    chains = _chains(graph, layer)
+    rows: list[list[Node]] = [[] for _ in range(max(layer.values()) + 1)]
+    for vertex in sorted(graph.vertices):
+        rows[layer[vertex]].append(vertex)
+    for _, chain in sorted(chains.items()):
+        for joint in chain[1:-1]:
+            assert isinstance(joint, tuple)
+            rows[joint[2]].append(joint)
+    return Layers(_untangled(rows, chains.values()), chains)
+
+
+def _assigned(graph: ComputationGraph) -> dict[int, int]:
+    """Layers by the longest path from an input; vertices with more successors than predecessors move to those."""
+    before, after = _neighbours(graph.edges)
+    layer: dict[int, int] = {}
+    for vertex in sorted(graph.vertices):
+        layer[vertex] = 1 + max((layer[source] for source in before.get(vertex, ())), default=-1)
+    ends = [v.number for v in graph.vertices.values() if v.kind == "output"]
+    last = max([layer[end] for end in ends], default=max(layer.values()))
+    layer.update(dict.fromkeys(ends, last))
+    for vertex in reversed(graph.intermediates):
+        if len(after[vertex]) > len(before[vertex]):
+            layer[vertex] = min(layer[target] for target in after[vertex]) - 1
+    return layer
+
+
+def _neighbours(edges: Iterable[Edge]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    before: dict[int, list[int]] = {}
+    after: dict[int, list[int]] = {}
+    for target, source in sorted(edges):
+        before.setdefault(target, []).append(source)
+        after.setdefault(source, []).append(target)
+    return before, after
+
+
+def _chains(graph: ComputationGraph, layer: Mapping[int, int]) -> dict[Edge, tuple[Node, ...]]:
+    joints = sum(layer[target] - layer[source] - 1 for target, source in graph.edges)
+    if joints > MOST_JOINTS:
+        return {(target, source): (source, target) for target, source in graph.edges}
+    return {
+        (t, s): (s, *((t, s, between) for between in range(layer[s] + 1, layer[t])), t) for t, s in sorted(graph.edges)
+    }
+
+
+def _untangled(rows: Sequence[Sequence[Node]], chains: Iterable[Sequence[Node]]) -> tuple[tuple[Node, ...], ...]:
+    """Put nodes between their neighbours, layer by layer, forth and back; the order with fewest crossings is kept."""
+    before: dict[Node, list[Node]] = {}
+    after: dict[Node, list[Node]] = {}
+    for chain in chains:
+        for source, target in pairwise(chain):
+            before.setdefault(target, []).append(source)
+            after.setdefault(source, []).append(target)
+    current = [list(row) for row in rows]
+    best, fewest = [list(row) for row in current], _crossings(current, after)
+    for sweep in range(SWEEPS):
+        forth = sweep % 2 == 0
+        neighbours = before if forth else after
+        for number in range(1, len(current)) if forth else range(len(current) - 2, -1, -1):
+            beside = current[number - 1 if forth else number + 1]
+            place = {node: at for at, node in enumerate(beside)}
+            current[number] = _between(current[number], neighbours, place)
+        crossings = _crossings(current, after)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in current], crossings
+    return tuple(map(tuple, best))
+
+
+def _between(row: Sequence[Node], neighbours: Mapping[Node, Sequence[Node]], place: Mapping[Node, int]) -> list[Node]:
+    """A row by the mean place of neighbours; nodes without any stay about where they are."""
+
+    def wanted(at: int, node: Node) -> float:
+        places = [place[n] for n in neighbours.get(node, ()) if n in place]
+        return sum(places) / len(places) if places else at * len(place) / max(1, len(row))
+
+    keys = {node: wanted(at, node) for at, node in enumerate(row)}
+    return sorted(row, key=keys.__getitem__)
+
+
+def _crossings(rows: Sequence[Sequence[Node]], after: Mapping[Node, Sequence[Node]]) -> int:
+    """How many pairs of edges cross: inversions of the targets, listed by source, counted in a tree of partial sums."""
+    total = 0
+    for row, following in pairwise(rows):
+        place = {node: at for at, node in enumerate(following)}
+        tree = [0] * (len(following) + 1)
+        seen = 0
+        for node in row:
+            targets = sorted(place[n] for n in after.get(node, ()) if n in place)
+            for target in targets:
+                total += seen - _prefix(tree, target + 1)
+            for target in targets:
+                at = target + 1
+                while at < len(tree):
+                    tree[at] += 1
+                    at += at & -at
+            seen += len(targets)
+    return total
+
+
+def _prefix(tree: Sequence[int], at: int) -> int:
+    total = 0
+    while at > 0:
+        total += tree[at]
+        at -= at & -at
+    return total

@@ -1,0 +1,67 @@
+"""What an order does to a graph, elimination by elimination."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from graphax import ComputationGraph, Cost, Order, Structure
+from graphax.graph import Edge
+from graphax.plan import Plan, make_plan
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """One elimination.
+
+    Attributes:
+        vertex: the one that goes, with all its edges.
+        multiplications, additions: what it takes.
+        edges: those that are new or changed, with their structures afterwards.
+    """
+
+    vertex: int
+    multiplications: int
+    additions: int
+    edges: dict[Edge, Structure]
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """An order on a graph, to be looked at step by step.
+
+    Attributes:
+        name: what people call the order.
+        order, plan, cost: the order, what it stands for, and what that costs.
+        found: where the order is from.
+    """
+
+    name: str
+    graph: ComputationGraph
+    order: Order
+    cost: Cost
+    plan: Plan
+    found: str = ""
+
+    @staticmethod
+    def of(name: str, graph: ComputationGraph, order: Order, counting: str, found: str = "") -> "Replay":
+        plan = make_plan(graph, order)
+        return Replay(name, graph, order, plan.cost(counting), plan, found)
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        return tuple(
+            Move(
+                vertex,
+                sum(step.multiplications(self.cost.counting) for step in steps),
+                sum(step.additions for step in steps),
+                {(step.target, step.source): step.structure for step in steps},
+            )
+            for vertex, steps in self.plan.by_vertex()
+        )
+
+    def edges_after(self, step: int) -> dict[Edge, Structure]:
+        """The edges that are left after so many eliminations."""
+        edges = dict(self.graph.edges)
+        for move in self.moves[:step]:
+            edges = {edge: structure for edge, structure in edges.items() if move.vertex not in edge}
+            edges |= move.edges
+        return edges

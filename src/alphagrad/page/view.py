@@ -1,0 +1,109 @@
+"""What there is to see of a function: its graph, orders of it, and how low their cost can be."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphax import ComputationGraph
+from graphax.order import PRESETS, resolve
+
+from ..api import search
+from ..budget import Budget, Progress
+from ..errors import SearchError
+from ..finders.objective import Objective
+from .replay import Replay
+
+BEST = "best"
+DEFAULT_ORDERS = ("fwd", "rev", "markowitz", BEST)
+# Drawings of more vertices are too dense to read, and pages too slow to enjoy.
+MOST_VERTICES = 2000
+
+_NAMES = {"fwd": "forward", "rev": "reverse", "markowitz": "Markowitz"}
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A graph with orders to look at.
+
+    Attributes:
+        title: what people call the function.
+        counting: how multiplications are counted.
+        replays: the orders.
+        bound: no order takes fewer multiplications.
+        searched: whether a search proved the bound; if not it is from minimum cuts.
+    """
+
+    title: str
+    graph: ComputationGraph
+    counting: str
+    replays: tuple[Replay, ...]
+    bound: int
+    searched: bool
+
+
+def make_view(
+    title: str,
+    graph: ComputationGraph,
+    counting: str,
+    orders: Sequence[str],
+    budget: float,
+    progress: Callable[[Progress], None] | None = None,
+) -> View:
+    """Find the orders.
+
+    Args:
+        orders: presets, saved orders (``*.json``), and ``"best"``: what a search finds that starts from the best on
+            record. It may lift the bound, too.
+        budget: seconds to search.
+    """
+    objective = Objective.of("multiplications", counting)
+    check_size(graph)
+    cut = graph.lower_bound("multiplications", counting)
+    replays, bound = [], cut
+    for name in dict.fromkeys(orders):
+        if name == BEST:
+            result = search(graph, budget=Budget.of(budget), minimize=objective, resume=True, progress=progress)
+            replays.append(Replay.of("best known", graph, result.order, counting, result.order.finder))
+            bound = max(bound, int(result.bound))
+        else:
+            replays.append(_named(name, graph, counting))
+    return View(title, graph, counting, tuple(replays), bound, bound > cut)
+
+
+def check_size(graph: ComputationGraph) -> None:
+    if len(graph.vertices) > MOST_VERTICES:
+        raise SearchError(
+            f"the graph has {len(graph.vertices):,} vertices; up to {MOST_VERTICES:,} can be shown. Show a part of the "
+            f"function, or its costs with alphagrad search"
+        )
+
+
+def _named(name: str, graph: ComputationGraph, counting: str) -> Replay:
+    if name not in PRESETS and not name.endswith(".json"):
+        raise SearchError(
+            f"unknown order {name!r}; it is one of: {BEST}, {', '.join(PRESETS)}, or a saved one (*.json)"
+        )
+    order = resolve(name, graph)
+    label = _NAMES.get(name, Path(name).stem if name.endswith(".json") else name)
+    return Replay.of(label, graph, order, counting, found="saved" if name.endswith(".json") else "preset")
+
+
+def summary(view: View) -> dict[str, Any]:
+    """What the orders cost, as data."""
+    return {
+        "target": view.title,
+        "counting": view.counting,
+        "bound": view.bound,
+        "orders": [
+            {
+                "name": replay.name,
+                "found": replay.found,
+                "multiplications": replay.cost.multiplications,
+                "additions": replay.cost.additions,
+                "peak": replay.cost.peak,
+                "order": list(replay.order),
+            }
+            for replay in view.replays
+        ],
+    }

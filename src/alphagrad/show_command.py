@@ -1,0 +1,183 @@
+"""``alphagrad show`` and ``alphagrad report``: graphs and orders on a page, or drawn for a paper."""
+
+import os
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json
+
+if TYPE_CHECKING:
+    from graphax import ComputationGraph
+
+    from .page.view import View
+
+Orders = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--order",
+        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can "
+        "be given several times. Default: fwd, rev, markowitz and best.",
+    ),
+]
+Budgeted = Annotated[
+    float,
+    typer.Option("--budget", help="Seconds to search for the best order, and to work on the bound.", metavar="SECONDS"),
+]
+SECONDS = 1.0
+Simplify = Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")]
+Argnums = Annotated[str | None, typer.Option(help="Arguments to differentiate by, such as 0,2.")]
+Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+PAGE, DRAWINGS = ".html", (".svg", ".dot")
+
+
+def show(
+    target: TargetName,
+    args: Args = None,
+    argnums: Argnums = None,
+    order: Orders = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.", metavar="FILE"),
+    ] = None,
+    step: Annotated[int, typer.Option(help="How many vertices are eliminated at first.", metavar="N")] = 0,
+    counting: Counting = "folded",
+    simplify: Simplify = False,
+    budget: Budgeted = SECONDS,
+    open_page: Open = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show a function's graph, and how orders eliminate it, step by step; or play yourself.
+
+    Writes one HTML file that needs no network. With --out graph.svg or graph.dot it draws the graph for a paper, after
+    --step eliminations along one order.
+
+    Examples: alphagrad show RoeFlux_1d --open; alphagrad show RoeFlux_1d --order rev --step 40 --out roe.svg
+    """
+    from .errors import SearchError
+    from .page.view import DEFAULT_ORDERS
+    from .target import find
+
+    path = out or Path(f"{_file_name(target)}{PAGE}")
+    _check_out(path, (PAGE, *DRAWINGS))
+    drawn = path.suffix in DRAWINGS
+    if drawn and (open_page or len(order or ()) > 1):
+        raise SearchError(f"{path} shows one order, and is not a page; give one --order, without --open")
+    graph = find(target, args, argnums).graph(simplify)
+    if not 0 <= step <= len(graph.intermediates):
+        raise SearchError(f"--step {step}: there are {len(graph.intermediates)} vertices to eliminate; give 0 to that")
+    # Before the first step all orders are alike.
+    names = order or (["fwd"] if drawn and step == 0 else ["best"] if drawn else list(DEFAULT_ORDERS))
+    view = _views([(target, graph)], counting, names, budget, quiet or as_json)[0]
+    content = _drawing(view, step, path.suffix) if drawn else _page([view], view.title, [], step)
+    path.write_text(content, encoding="utf-8")
+    _conclude([view], path, as_json, open_page)
+
+
+def report(
+    targets: Annotated[
+        list[str], typer.Argument(help="Tasks, generated:SEED, or module:function.", metavar="TARGET...")
+    ],
+    args: Args = None,
+    order: Orders = None,
+    out: Annotated[Path, typer.Option(help="Where to write the page.", metavar="FILE.html")] = Path("report.html"),
+    timings: Annotated[
+        Path | None, typer.Option(help="What alphagrad bench --save wrote.", metavar="FILE.json")
+    ] = None,
+    counting: Counting = "folded",
+    simplify: Simplify = False,
+    budget: Budgeted = SECONDS,
+    open_page: Open = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one page on several functions: what show has on each, and tables of costs, bounds and timings.
+
+    Example: alphagrad report RoeFlux_1d RobotArm_6DOF --timings bench.json --open
+    """
+    from .page.timings import read_timings
+    from .page.view import DEFAULT_ORDERS
+    from .target import find
+
+    _check_out(out, (PAGE,))
+    measured = [] if timings is None else read_timings(timings)
+    graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets)]
+    views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet or as_json)
+    out.write_text(_page(views, ", ".join(view.title for view in views), measured), encoding="utf-8")
+    _conclude(views, out, as_json, open_page)
+
+
+def _file_name(target: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "_-." else "-" for letter in target)
+
+
+def _check_out(path: Path, suffixes: Sequence[str]) -> None:
+    """Say that a file cannot be written before time is spent on what is to be in it."""
+    from .errors import SearchError
+
+    if path.suffix not in suffixes:
+        raise SearchError(f"--out {path}: give it a name that ends in {' or '.join(suffixes)}")
+    if not path.parent.is_dir():
+        raise SearchError(f"--out {path}: there is no folder {path.parent}; make it, or name another")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise SearchError(f"--out {path}: it cannot be written; name another file")
+
+
+def _views(
+    graphs: Sequence[tuple[str, "ComputationGraph"]],
+    counting: str,
+    orders: Sequence[str],
+    budget: float,
+    quiet: bool,
+) -> "list[View]":
+    from .budget import Budget
+    from .page.view import BEST, make_view
+    from .progress_line import ProgressLine
+
+    limit = Budget.of(budget)
+    views = []
+    with ProgressLine(limit, quiet) as line:
+        if BEST in orders:
+            line.prepare("auto")
+        for title, graph in graphs:
+            line.entitle(title)
+            views.append(make_view(title, graph, counting, orders, budget, line.show))
+    return views
+
+
+def _drawing(view: "View", step: int, suffix: str) -> str:
+    from .page.drawing import as_dot, as_svg
+
+    return (as_svg if suffix == ".svg" else as_dot)(view.replays[0], step)
+
+
+def _page(views: "Sequence[View]", title: str, timings: Sequence[dict[str, Any]], step: int = 0) -> str:
+    from .page.data import page_data
+    from .page.html import as_html
+
+    rows = {view.title: [row for row in timings if row["task"] == view.title] for view in views}
+    return as_html([page_data(view, rows[view.title]) for view in views], title, step)
+
+
+def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: bool) -> None:
+    from graphax.display import table
+
+    from .page.view import summary
+
+    if as_json:
+        print_json({"out": str(path), "targets": [summary(view) for view in views]})
+    else:
+        rows = [
+            [view.title, replay.name, replay.cost.multiplications, replay.cost.additions, replay.cost.peak, view.bound]
+            for view in views
+            for replay in view.replays
+        ]
+        columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
+        typer.echo(table(f"Multiplications are counted {views[0].counting}", columns, rows))
+        typer.echo(f"written: {path}")
+    if open_page:
+        webbrowser.open(path.resolve().as_uri())

@@ -1,0 +1,153 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+
+from alphagrad.closure import with_coefficient
+from alphagrad.page.algebra import ADDS, KEEPS, Catalogue, algebra_of
+from alphagrad.page.data import page_data
+from alphagrad.page.html import as_html
+from alphagrad.page.replay import Replay
+from alphagrad.page.view import make_view
+from graphax import build_graph
+from graphax.order import resolve
+from graphax.structure import add, compose
+
+from ..graphs import program_graphs
+from .views import ORDERS, graph_of, view_of
+
+NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500"]
+COEFFICIENTS = (1.0, -1.0, 0.5, 3.0)
+
+
+def unpacked(flat):
+    return {(t, s): (number, known) for t, s, number, known in zip(*[iter(flat)] * 4, strict=True)}
+
+
+def replayed(data, order):
+    """The edges that the steps of an order leave, as the page finds them."""
+    edges = unpacked(data["edges"])
+    for vertex, _, _, changed in order["steps"]:
+        edges = {edge: what for edge, what in edges.items() if vertex not in edge} | unpacked(changed)
+    return edges
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("counting", ["folded", "raw"])
+def test_steps_add_up_to_the_cost_of_the_plan(name, counting):
+    view = view_of(name, counting)
+    data = page_data(view)
+    for order, preset in zip(data["orders"], ORDERS, strict=True):
+        plan = view.graph.plan(preset)
+        cost = plan.cost(counting)
+        assert [step[0] for step in order["steps"]] == list(plan.order)
+        assert sum(step[1] for step in order["steps"]) == order["multiplications"] == cost.multiplications
+        assert sum(step[2] for step in order["steps"]) == order["additions"] == cost.additions
+        assert order["peak"] == cost.peak
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_order_ends_in_the_jacobian(name):
+    view = view_of(name)
+    data = page_data(view)
+    kinds = {vertex["number"]: vertex["kind"] for vertex in data["vertices"]}
+    for order, replay in zip(data["orders"], view.replays, strict=True):
+        edges = replayed(data, order)
+        assert {(kinds[target], kinds[source]) for target, source in edges} == {("output", "input")}
+        assert edges.keys() == replay.plan.results.keys()
+        for edge, (number, known) in edges.items():
+            structure = replay.plan.results[edge]
+            values, labels, stored = data["structures"][number]
+            assert str(structure) == f"{f'{known:g}' if values is None else values}{labels}"
+            assert structure.stored == stored
+        assert replay.edges_after(len(replay.moves)) == replay.plan.results
+        assert replay.edges_after(0) == view.graph.edges
+
+
+def check_algebra(graph, counting):
+    catalogue = Catalogue()
+    algebra = algebra_of(graph, counting, catalogue)
+    structures = catalogue.structures
+    for outer, inner, result, factor, multiplications, if_scaled, additions in algebra.products:
+        for first, second in [(1.0, 1.0), (0.5, -1.0), (3.0, 0.5)]:
+            left, right = with_coefficient(structures[outer], first), with_coefficient(structures[inner], second)
+            product = compose(left, right)
+            if product is None:
+                assert result == -1
+                continue
+            known = (1.0 if left.scale is None else first) * (1.0 if right.scale is None else second) * factor
+            counted = product.multiplications if counting == "folded" else product.raw_multiplications
+            # A coefficient other than one does not rename, which raw counting does charge.
+            if counting == "folded" or (known == 1 and first == second == 1):
+                assert (0 if if_scaled and abs(known) == 1 else multiplications) == counted
+            assert additions == product.additions
+            assert product.structure.scale in (None, known)
+            if not product.structure.renaming and not structures[result].renaming:
+                assert catalogue.number(product.structure) == result
+    for left, right, equal, different, equal_additions, different_additions, mode in algebra.sums:
+        for first, second in [(a, b) for a in COEFFICIENTS for b in COEFFICIENTS]:
+            if (structures[left].renaming and first != 1) or (structures[right].renaming and second != 1):
+                continue
+            total = add(with_coefficient(structures[left], first), with_coefficient(structures[right], second))
+            both = structures[left].scale is not None and structures[right].scale is not None
+            same = first == second or not both
+            assert catalogue.number(total.structure) == (equal if same else different)
+            assert total.additions == (equal_additions if same else different_additions)
+            known = first + second if mode == ADDS else first if mode == KEEPS and same else None
+            assert total.structure.scale == known
+    return algebra
+
+
+@pytest.mark.parametrize("counting", ["folded", "raw"])
+@pytest.mark.parametrize("name", ["five", "EnzymeReaction", "MLP", "OrbitJ2", "TransformerEncoder"])
+def test_the_table_agrees_with_the_algebra(name, counting):
+    assert not check_algebra(graph_of(name), counting).unavailable
+
+
+@settings(max_examples=15, deadline=None)
+@given(graph=program_graphs())
+def test_tables_of_any_graph_agree(graph):
+    check_algebra(graph, "folded")
+
+
+def test_tables_that_are_too_large_are_said_to_be(monkeypatch):
+    monkeypatch.setattr("alphagrad.page.algebra.MOST_ENTRIES", 50)
+    data = page_data(view_of("MLP"))
+    assert data["algebra"] == {"unavailable": "the structures of the graph have more than 50 products and sums"}
+    assert len(data["orders"]) == len(ORDERS)
+
+
+def test_coefficients_that_json_lacks():
+    graph = build_graph(lambda x: (x * 2.0) * float("inf") + x, 1.0)
+    data = page_data(make_view("infinite", graph, "folded", ("fwd",), budget=0.1))
+    assert "infinite" in data["algebra"]["unavailable"]
+    assert "inf" in data["edges"]
+    assert "NaN" not in as_html([data], "infinite")
+
+
+def test_vertices_know_where_they_come_from():
+    data = page_data(view_of("RoeFlux_1d"))
+    inputs = [v for v in data["vertices"] if v["kind"] == "input"]
+    assert [v["name"] for v in reversed(inputs)] == ["ul0", "ul1", "ul2", "ur0", "ur1", "ur2"]
+    root = next(v for v in data["vertices"] if v["name"] == "sqrt")
+    assert root["where"].startswith("fluids.py:")
+    assert "sqrt" in root["code"]
+    assert not any("/" in v["where"] for v in data["vertices"])
+
+
+def test_pages_are_complete_and_load_nothing():
+    data = page_data(view_of("five"))
+    data["title"] = "</script><b>&"
+    page = as_html([data], data["title"])
+    assert "{{" not in page.split("<script")[0]
+    assert page.count("</script>") == 2
+    for address in ("http:", "https:", "//cdn", "@import", "url("):
+        assert address not in page.replace("http://www.w3.org/2000/svg", "")
+    embedded = page.split('id="data">')[1].split("</script>")[0]
+    assert json.loads(embedded)["targets"][0] == json.loads(json.dumps(data))
+
+
+def test_replays_of_any_order():
+    graph = graph_of("five")
+    replay = Replay.of("mine", graph, resolve([3, 1, 5, 2, 4], graph), "raw")
+    assert sum(move.multiplications for move in replay.moves) == replay.cost.multiplications
