@@ -14,6 +14,7 @@ from .views import ORDERS, view_of
 
 NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500"]
 SCREENSHOTS = "ALPHAGRAD_SCREENSHOTS"
+pytestmark = pytest.mark.slow
 
 
 class Browser:
