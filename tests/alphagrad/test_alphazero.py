@@ -56,6 +56,7 @@ def test_minibatches_are_as_large_as_allowed():
     assert number_of_minibatches(6, 100, 50) == 6
 
 
+@pytest.mark.slow
 def test_learns_the_certified_optimum():
     graph = tiny_graph()
     certified = alphagrad.search(graph, counting="raw", method="exact", budget="certified", record=False)

@@ -315,7 +315,7 @@ def test_too_many_structures_are_refused(monkeypatch):
 
 
 @given(graph=program_graphs(steps=6), shuffle=st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=4)
 def test_prices_are_what_the_next_move_costs(graph, shuffle):
     tables = game.make_tables(graph)
     state = game.init(tables)

@@ -30,6 +30,7 @@ def processes(count):
     return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_all_engines_find_the_same():
     distributed = pytest.importorskip("distributed")
@@ -92,6 +93,7 @@ def test_what_others_found_survives_the_death_of_a_given_pool():
     assert result.stopped == "workers died"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_dask_worker_that_dies_costs_only_its_trials():
     distributed = pytest.importorskip("distributed")

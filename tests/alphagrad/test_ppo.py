@@ -44,6 +44,7 @@ def test_environments_that_cannot_be_divided():
         train(tiny_graph(), replace(PPO, minibatches=5), iterations=1)
 
 
+@pytest.mark.slow
 def test_learns_the_certified_optimum():
     graph = tiny_graph()
     certified = alphagrad.search(graph, counting="raw", method="exact", budget="certified", record=False)

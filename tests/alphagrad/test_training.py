@@ -116,6 +116,7 @@ def test_a_killed_run_ends_like_an_unbroken_one(unbroken, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_two_processes_train_as_one(unbroken, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -159,6 +160,7 @@ def test_another_configuration_is_refused(tmp_path):
     assert "seed is 0 there and 7 here" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_run_goes_on(unbroken, tmp_path):
     """Ctrl-C ends it with a checkpoint, whatever iteration it is."""

@@ -30,6 +30,7 @@ def test_no_matrix_product_in_the_paper_example():
     assert gx.build_graph(layer, w, x, argnums=(0, 1)).cost().multiplications == 24
 
 
+@pytest.mark.slow
 def test_a_million_elements_need_a_million_numbers():
     def chain(x):
         for _ in range(10):

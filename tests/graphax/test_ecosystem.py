@@ -786,7 +786,15 @@ def assert_same_jacobian(built: Case, transform: Callable = lambda jacobian: jac
     assert_same_tree(found, expected, built.tolerance)
 
 
-@pytest.mark.parametrize("built", BUILDERS, indirect=True)
+# Libraries whose functions take long to compile.
+LONG = ("diffrax", "numpyro", "optimistix", "lineax", "jax_minimize")
+
+
+@pytest.mark.parametrize(
+    "built",
+    [pytest.param(name, marks=pytest.mark.slow if name.startswith(LONG) else ()) for name in BUILDERS],
+    indirect=True,
+)
 def test_jacobian_equals_that_of_jax(built):
     assert_same_jacobian(built)
 
