@@ -26,6 +26,7 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/light.py
 	$(BIN)/python benchmarks/primitive_harness.py
+	$(BIN)/python benchmarks/native.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

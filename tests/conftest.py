@@ -1,7 +1,15 @@
+import atexit
 import os
+import shutil
+import tempfile
 
 # Programs in tests run once, so compiling fast matters and running fast does not.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
+
+# Kernels compiled by tests are kept for the tests alone.
+if "GRAPHAX_CACHE" not in os.environ:
+    os.environ["GRAPHAX_CACHE"] = tempfile.mkdtemp(prefix="graphax-")
+    atexit.register(shutil.rmtree, os.environ["GRAPHAX_CACHE"], ignore_errors=True)
 
 import jax
 

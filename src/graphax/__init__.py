@@ -12,7 +12,7 @@ from .api import check_jacobian, hessve, jacve, value_and_jacve
 from .axes import Digit
 from .block import JacobianBlock
 from .display import Explanation, explain
-from .errors import FingerprintError, GraphaxError, JacobianMismatch, OrderError, RuleError
+from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
 from .graph import ComputationGraph, build_graph
 from .order import PRESETS, Order
 from .plan import Cost, Plan
@@ -31,6 +31,7 @@ __all__ = [
     "JacobianBlock",
     "JacobianMismatch",
     "LinearCall",
+    "NativeError",
     "Order",
     "OrderError",
     "Plan",

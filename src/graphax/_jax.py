@@ -4,6 +4,7 @@ It uses `jax.extend` and public API; `tests/graphax/test_jax.py` pins what is as
 JAX fails there first.
 """
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,20 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend import core, source_info_util
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Primitive, Var
+from jax.interpreters import ad, batching, mlir
 
 # Calls whose body stands for itself: differentiating the body is differentiating the call.
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"})
 
 # The linear map of a custom_vjp function, which can be transposed and nothing else.
 _TRANSPOSE_ONLY = "custom_lin"
+
+# Calls with a derivative of their own, which matters no more where nothing is differentiated.
+_CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"})
+
+# Primitives defined here that stand for a program.
+_STANDING_FOR: dict[Primitive, Callable[[JaxprEqn], ClosedJaxpr]] = {}
 
 Atom = Var | Literal
 
@@ -77,10 +85,26 @@ def _renamed(atom: Atom, names: dict[Var, Atom]) -> Atom:
 
 
 def _body(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    if eqn.primitive in _STANDING_FOR:
+        return _STANDING_FOR[eqn.primitive](eqn)
     if eqn.primitive.name not in _INLINED:
         return None
     body = next(eqn.params[key] for key in ("jaxpr", "call_jaxpr") if key in eqn.params)
     return body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, ())
+
+
+def called(eqn: JaxprEqn) -> Program | None:
+    """The program of a call with custom derivatives, None for any other equation."""
+    if eqn.primitive.name not in _CUSTOM:
+        return None
+    body = next((eqn.params[key] for key in ("call_jaxpr", "fun_jaxpr") if key in eqn.params), None)
+    return inlined(body) if isinstance(body, ClosedJaxpr) else None
+
+
+def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
+    """The one result of an equation on concrete values, even while a function is traced."""
+    with jax.ensure_compile_time_eval():
+        return evaluate(eqn, [jax.numpy.asarray(operand) for operand in operands])[0]
 
 
 def evaluate(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
@@ -142,6 +166,10 @@ def dtype(atom: Atom) -> Any:
     return atom.aval.dtype  # type: ignore[attr-defined]
 
 
+def is_weak(atom: Atom) -> bool:
+    return atom.aval.weak_type  # type: ignore[attr-defined]
+
+
 def has_function(eqn: JaxprEqn) -> bool:
     """True if an equation carries a function, as custom derivatives do: made anew at each trace, and perhaps closing
     over tracers of an outer one, so nothing derived from it may be kept."""
@@ -163,3 +191,87 @@ def is_differentiable(aval: Any) -> bool:
 
 def is_complex(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.complexfloating)
+
+
+def open_program(function: Callable, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+    """The program of a function from arrays to a flat list of arrays, and operands for it.
+
+    Arrays that the function closes over are operands too, tracers among them, except integers and truth values whose
+    values are known.
+    """
+    closed = jax.make_jaxpr(function)(*args)
+    program = inlined(closed)
+    held = {var: value for var, value in program.constants.items() if _is_known_index(value)}
+    passed = [var for var in program.constants if var not in held]
+    operands = [program.constants[var] for var in passed] + list(args)
+    return Program((*passed, *program.inputs), held, program.equations, program.outputs), operands
+
+
+def _is_known_index(value: Any) -> bool:
+    return not isinstance(value, jax.core.Tracer) and not is_differentiable(np.asarray(value))
+
+
+def is_traced(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def is_sharded(values: Iterable[Any]) -> bool:
+    """True where the types of values know of a mesh of devices: under `jax.shard_map`, say."""
+    meshes = [getattr(getattr(jax.typeof(value), "sharding", None), "mesh", None) for value in values]
+    return any(mesh is not None and not mesh.empty for mesh in meshes)
+
+
+def define_primitive(
+    name: str,
+    results: Callable[..., Sequence[tuple[tuple[int, ...], Any, bool]]],
+    program: Callable[..., Callable],
+    batch: Callable[..., tuple[Sequence[Any], Sequence[int]]],
+    lower_on_cpu: Callable[..., Any],
+) -> Primitive:
+    """A primitive that stands for a program, and is something faster on the CPU.
+
+    Args:
+        results: from the avals of the operands and the parameters to shapes, dtypes and weak types of the results.
+        program: from the parameters to the function it stands for; derivatives and other platforms use that.
+        batch: the rule for `jax.vmap`, from operands, their axes (None where there is none) and the parameters.
+        lower_on_cpu: from the operand avals and the parameters to a lowering rule, or None to use the program.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+
+    def abstract(*avals: Any, **params: Any) -> list[Any]:
+        return [jax.core.ShapedArray(shape, dtype, weak_type=weak) for shape, dtype, weak in results(avals, **params)]
+
+    def run_now(*operands: Any, **params: Any) -> Any:
+        return jax.jit(lambda *xs: primitive.bind(*xs, **params))(*operands)
+
+    def derivative(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return jax.jvp(program(**params), tuple(primals), tuple(map(ad.instantiate_zeros, tangents)))
+
+    def lower_anywhere(ctx: Any, *operands: Any, **params: Any) -> Any:
+        return mlir.lower_fun(program(**params), multiple_results=True)(ctx, *operands)
+
+    def lower_cpu(ctx: Any, *operands: Any, **params: Any) -> Any:
+        # What is exported has to run in other processes, which do not have the code of this one.
+        exported = getattr(ctx.module_context.lowering_parameters, "for_export", False)
+        rule = None if exported else lower_on_cpu(ctx.avals_in, **params)
+        return rule(ctx, *operands) if rule else lower_anywhere(ctx, *operands, **params)
+
+    def standing_for(eqn: JaxprEqn) -> ClosedJaxpr:
+        return jax.make_jaxpr(program(**eqn.params))(*placeholders(atom.aval for atom in eqn.invars))
+
+    primitive.def_abstract_eval(abstract)
+    primitive.def_impl(run_now)
+    ad.primitive_jvps[primitive] = derivative
+    batching.primitive_batchers[primitive] = batch
+    mlir.register_lowering(primitive, lower_anywhere)
+    mlir.register_lowering(primitive, lower_cpu, platform="cpu")
+    _STANDING_FOR[primitive] = standing_for
+    return primitive
+
+
+def capsule(address: int) -> Any:
+    """The address of a function, as JAX takes it."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, None, None)

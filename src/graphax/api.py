@@ -7,17 +7,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.tree_util import tree_leaves, tree_map, tree_unflatten
 
-from . import execute
+from .backend import check_backend, run
 from .block import JacobianBlock
 from .errors import JacobianMismatch
+from .execute import Accumulation
 from .graph import Derivation, derive
 from .order import Order, loaded, resolve
 from .plan import make_plan
-from .structure import zero
-from .trace import positions, trace
+from .trace import Traced, positions, trace
 
 
 def jacve(
@@ -27,6 +26,7 @@ def jacve(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     sparse: bool = False,
+    backend: str = "auto",
 ) -> Callable:
     """The Jacobian of ``function`` by vertex elimination, exact for every order.
 
@@ -41,17 +41,20 @@ def jacve(
         has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
         sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions (those of
             complex outputs are dense).
+        backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel for the CPU, vectorised
+            over what it is mapped over, and raises `NativeError` for functions it cannot take; ``"auto"`` does so where
+            it can and where that should be faster. Off the CPU all of them are XLA's.
 
     Returns:
         A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
         pair of the Jacobian and the auxiliary data.
     """
-    with_value = value_and_jacve(function, order, argnums=argnums, has_aux=has_aux, sparse=sparse)
+    evaluate = _evaluation(function, order, argnums, has_aux, sparse, backend, with_value=False)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def jacobian(*args: Any, **kwargs: Any):
-        value, result = with_value(*args, **kwargs)
-        return (result, value[1]) if has_aux else result
+        traced, aux, result = evaluate(args, kwargs)
+        return (result, tree_unflatten(traced.aux_tree, aux)) if has_aux else result
 
     return jacobian
 
@@ -63,24 +66,43 @@ def value_and_jacve(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     sparse: bool = False,
+    backend: str = "auto",
 ) -> Callable:
     """Like `jacve`, but returns ``(value, Jacobian)``, or ``((value, aux), Jacobian)`` with ``has_aux``."""
-    order = tuple(order) if isinstance(order, Iterator) else order
+    evaluate = _evaluation(function, order, argnums, has_aux, sparse, backend, with_value=True)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def value_and_jacobian(*args: Any, **kwargs: Any):
-        derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
-        plan = make_plan(derivation.graph, found)
-        traced = derivation.traced
-        outputs, local = execute.evaluate_locally(derivation)
-        outputs = [jnp.asarray(output) for output in outputs]
+        traced, outputs, result = evaluate(args, kwargs)
         value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
         if has_aux:
             value = value, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])
-        blocks = _result_blocks(derivation, execute.eliminate(derivation.graph, plan, local))
-        return value, traced.nest(blocks if sparse else [[block.todense() for block in row] for row in blocks])
+        return value, result
 
     return value_and_jacobian
+
+
+def _evaluation(
+    function: Callable,
+    order: Any,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    sparse: bool,
+    backend: str,
+    with_value: bool,
+) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Traced, list[Any], Any]]:
+    """From arguments to the traced function, its flat outputs and the Jacobian."""
+    order = tuple(order) if isinstance(order, Iterator) else order
+    check_backend(backend)
+
+    def evaluate(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Traced, list[Any], Any]:
+        derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
+        traced, plan = derivation.traced, make_plan(derivation.graph, found)
+        accumulation = Accumulation(derivation, plan, sparse, 0 if with_value else traced.out_count)
+        outputs, blocks = run(accumulation, traced.args, backend)
+        return traced, outputs, traced.nest(blocks)
+
+    return evaluate
 
 
 def hessve(
@@ -90,13 +112,14 @@ def hessve(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     gradient_order: Any = "auto",
+    backend: str = "auto",
 ) -> Callable:
     """The Hessian of ``function``: the Jacobian of its gradient, both by elimination.
 
     ``order`` is for the outer elimination, ``gradient_order`` for the gradient. Returns what `jax.hessian` does.
     """
-    gradient = jacve(function, gradient_order, argnums=argnums, has_aux=has_aux)
-    return jacve(gradient, order, argnums=argnums, has_aux=has_aux)
+    gradient = jacve(function, gradient_order, argnums=argnums, has_aux=has_aux, backend="xla")
+    return jacve(gradient, order, argnums=argnums, has_aux=has_aux, backend=backend)
 
 
 def check_jacobian(
@@ -175,32 +198,6 @@ def prepare(
     simplified = order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
     derivation = derive(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
     return derivation, resolve(order, derivation.graph)
-
-
-def _result_blocks(derivation: Derivation, found: dict) -> list[list[JacobianBlock]]:
-    """The blocks of the Jacobian by flat output and flat input, with the dtype and the complex form of the output."""
-    rows = []
-    graph, traced = derivation.graph, derivation.traced
-    for atom, vertex in zip(traced.program.outputs[: traced.out_count], graph.outputs, strict=True):
-        row = []
-        for number, argument in zip(graph.inputs, traced.args, strict=True):
-            block = None if vertex is None else found.get((vertex, number))
-            row.append(_finished(block, atom.aval, np.shape(argument)))
-        rows.append(row)
-    return rows
-
-
-def _finished(block: JacobianBlock | None, output: Any, inp_shape: tuple[int, ...]) -> JacobianBlock:
-    dtype = output.dtype
-    if block is None:
-        return JacobianBlock(zero(output.shape, inp_shape), None, dtype)
-    if not jax.dtypes.issubdtype(dtype, np.complexfloating):
-        return JacobianBlock(block.structure, block.values, dtype)
-    pairs = jnp.moveaxis(block.todense(), len(output.shape), 0)
-    dense = lax.complex(*(pairs[n].astype(jnp.finfo(dtype).dtype) for n in (0, 1)))
-    labels = [("axis", n) for n in range(dense.ndim)]
-    rank = len(output.shape)
-    return JacobianBlock.labelled(labels[:rank], labels[rank:], output.shape, inp_shape, dense, labels)
 
 
 def _random_like(key: Any, tree: Any) -> Any:

@@ -6,6 +6,8 @@ from math import prod
 from typing import Any
 
 from .api import prepare
+from .backend import BackendChoice, choice
+from .execute import Accumulation
 from .graph import ComputationGraph, Vertex
 from .order import Order
 from .plan import Cost, Plan, make_plan
@@ -49,12 +51,14 @@ class Explanation:
         order: the order and where it comes from.
         costs: folded and raw cost of the order (under a key that begins with ``"this order"``) and of forward,
             reverse and Markowitz.
+        backend: what runs it on the CPU, and why.
     """
 
     graph: ComputationGraph
     plan: Plan
     order: Order
     costs: dict[str, tuple[Cost, Cost]]
+    backend: BackendChoice
 
     @property
     def eliminations(self) -> list[EliminationRow]:
@@ -99,6 +103,7 @@ class Explanation:
                 self._eliminations_table(),
                 self._results_table(),
                 self._fallbacks_table(),
+                str(self.backend),
             )
             if part
         )
@@ -149,6 +154,7 @@ def explain(
     order: Any = "auto",
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    backend: str = "auto",
     **kwargs: Any,
 ) -> Explanation:
     """Explain how `jacve` would compute a Jacobian with this order, and what others would cost.
@@ -160,7 +166,8 @@ def explain(
     label = f"this order ({order})" if isinstance(order, str) else "this order"
     plans = {label: plan} | {name: graph.plan(name) for name in BASELINES}
     costs = {name: (each.cost(), each.cost("raw")) for name, each in plans.items()}
-    return Explanation(graph, plan, found, costs)
+    chosen = choice(Accumulation(derivation, plan), derivation.traced.args, backend)
+    return Explanation(graph, plan, found, costs, chosen)
 
 
 def table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

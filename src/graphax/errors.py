@@ -19,3 +19,21 @@ class RuleError(GraphaxError, ValueError):
 
 class JacobianMismatch(GraphaxError, AssertionError):
     """`check_jacobian` found a difference."""
+
+
+class NativeError(GraphaxError, ValueError):
+    """A function that the native backend cannot take.
+
+    ``equation`` is the one that it cannot, where it is that.
+    """
+
+    equation: str | None = None
+
+    def within(self, equation: str, source: str) -> "NativeError":
+        """The same, naming the equation; an inner one that is named already stays."""
+        if self.equation is not None:
+            return self
+        place = f" ({source})" if source else ""
+        named = NativeError(f"the native backend cannot take {equation}{place}: {self}")
+        named.equation = equation
+        return named

@@ -1,22 +1,27 @@
 """Running a plan: evaluate the function and its local blocks, then contract."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from . import _jax
 from .block import JacobianBlock, accumulate, multiply
 from .graph import ComputationGraph, Derivation, Edge
 from .plan import Plan, touched_edges
+from .structure import zero
 
 Values = dict[Edge, Any]
 
 
-def evaluate_locally(derivation: Derivation) -> tuple[list[Any], Values]:
+def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[Any], Values]:
     """The values of the program's outputs, and the values of the local blocks by edge."""
     program = derivation.traced.program
-    values = program.environment(derivation.traced.args)
+    values = program.environment(args)
     blocks: Values = {}
     for position, eqn in enumerate(program.equations):
         local = derivation.local.get(position)
@@ -48,3 +53,49 @@ def eliminate(graph: ComputationGraph, plan: Plan, local: Values) -> dict[Edge, 
         for edge in touched_edges(steps):
             del blocks[edge]
     return {edge: blocks[edge] for edge in plan.results}
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulation:
+    """A derivative program: from flat arguments to the outputs, and the Jacobian by flat output and flat input.
+
+    The Jacobian is in blocks if ``sparse``, otherwise in dense arrays. Outputs before the one numbered ``first`` are
+    left out: a kernel would compute and store them even if nobody looked at them.
+    """
+
+    derivation: Derivation
+    plan: Plan
+    sparse: bool = False
+    first: int = 0
+
+    def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
+        outputs, local = evaluate_locally(self.derivation, args)
+        blocks = _result_blocks(self.derivation, eliminate(self.derivation.graph, self.plan, local))
+        result = [[block if self.sparse else block.todense() for block in row] for row in blocks]
+        return [jnp.asarray(output) for output in outputs[self.first :]], result
+
+
+def _result_blocks(derivation: Derivation, found: dict[Edge, JacobianBlock]) -> list[list[JacobianBlock]]:
+    """The blocks of the Jacobian by flat output and flat input, with the dtype and the complex form of the output."""
+    rows = []
+    graph, traced = derivation.graph, derivation.traced
+    for atom, vertex in zip(traced.program.outputs[: traced.out_count], graph.outputs, strict=True):
+        row = []
+        for number, argument in zip(graph.inputs, traced.args, strict=True):
+            block = None if vertex is None else found.get((vertex, number))
+            row.append(_finished(block, atom.aval, np.shape(argument)))
+        rows.append(row)
+    return rows
+
+
+def _finished(block: JacobianBlock | None, output: Any, inp_shape: tuple[int, ...]) -> JacobianBlock:
+    dtype = output.dtype
+    if block is None:
+        return JacobianBlock(zero(output.shape, inp_shape), None, dtype)
+    if not jax.dtypes.issubdtype(dtype, np.complexfloating):
+        return JacobianBlock(block.structure, block.values, dtype)
+    pairs = jnp.moveaxis(block.todense(), len(output.shape), 0)
+    dense = lax.complex(*(pairs[n].astype(jnp.finfo(dtype).dtype) for n in (0, 1)))
+    labels = [("axis", n) for n in range(dense.ndim)]
+    rank = len(output.shape)
+    return JacobianBlock.labelled(labels[:rank], labels[rank:], output.shape, inp_shape, dense, labels)

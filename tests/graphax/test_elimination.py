@@ -43,7 +43,7 @@ def test_counted_is_executed(program, shuffle):
     order = list(graph.intermediates)
     shuffle.shuffle(order)
     plan = make_plan(graph, resolve(order, graph))
-    _, local = jax.eval_shape(lambda: execute.evaluate_locally(derivation))
+    _, local = jax.eval_shape(lambda: execute.evaluate_locally(derivation, derivation.traced.args))
     edges = list(local)
 
     def accumulate(*values):

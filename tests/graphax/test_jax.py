@@ -91,3 +91,24 @@ def test_needed_keeps_what_outputs_depend_on():
 )
 def test_differentiable_dtypes(dtype, differentiable):
     assert _jax.is_differentiable(jax.ShapeDtypeStruct((2,), dtype)) is differentiable
+
+
+def test_what_is_shared_out_over_devices_is_seen():
+    seen = []
+
+    def function(x):
+        seen.append(_jax.is_sharded([x]))
+        return x
+
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("i")
+    jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec)(jnp.ones(4))
+    jax.jit(function)(jnp.ones(4))
+    assert seen == [True, False]
+
+
+def test_arrays_closed_over_are_operands_and_indices_are_not():
+    weights, places = np.ones(3), np.array([2, 0, 1])
+    program, operands = _jax.open_program(lambda x: [x[places] * weights], [jnp.ones(4)])
+    assert [np.shape(operand) for operand in operands] == [(3,), (4,)]
+    assert all(np.asarray(value).dtype != weights.dtype for value in program.constants.values())

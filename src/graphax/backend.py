@@ -1,0 +1,77 @@
+"""Which backend runs a derivative program, and why."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jax.tree_util import tree_flatten, tree_unflatten
+
+from . import _jax
+from .errors import GraphaxError, NativeError
+
+BACKENDS = ("auto", "native", "xla")
+
+
+def check_backend(backend: str) -> None:
+    if backend not in BACKENDS:
+        raise GraphaxError(f"unknown backend {backend!r}; it is one of: {', '.join(BACKENDS)}")
+
+
+def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
+    """``function(*args)``, which returns a pytree, on a backend."""
+    # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
+    # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
+    if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
+        return function(*args)
+    try:
+        return _on_kernel(function, args, backend == "native")
+    except NativeError:
+        if backend == "native":
+            raise
+        return function(*args)
+
+
+def _on_kernel(function: Callable, args: Sequence[Any], required: bool) -> Any:
+    kernel, operands, tree = _kernel(function, args, required)
+    return tree_unflatten(tree, kernel(*operands))
+
+
+def _kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[Any, list[Any], Any]:
+    from . import native
+
+    trees = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        results, tree = tree_flatten(function(*leaves))
+        trees.append(tree)
+        return results
+
+    kernel, operands = native.as_kernel(flat, args, required)
+    return kernel, operands, trees[-1]
+
+
+@dataclass(frozen=True)
+class BackendChoice:
+    """What runs a program on the CPU under `jax.jit` or `jax.vmap`, and why."""
+
+    name: str
+    reason: str
+
+    def __str__(self):
+        return f"Backend on the CPU: {self.name} ({self.reason})"
+
+
+def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoice:
+    """What `run` would do with traced arguments of these shapes."""
+    check_backend(backend)
+    if backend == "xla":
+        return BackendChoice("xla", "as asked for")
+    try:
+        kernel, _, _ = _kernel(function, args, backend == "native")
+    except NativeError as error:
+        if backend == "native":
+            raise
+        return BackendChoice("xla", str(error))
+    size = f"{kernel.statements.operations:,} operations on single numbers"
+    alone = None if backend == "native" else kernel.reason_for_xla_alone
+    return BackendChoice("native", size + (f"; xla unless mapped: {alone}" if alone else ""))

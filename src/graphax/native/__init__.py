@@ -1,0 +1,36 @@
+"""The native backend: a derivative program as one kernel of machine code for the CPU.
+
+function of one point ──unroll──▶ Statements   arrays taken apart, repetitions gone
+                      ──emit────▶ LLVM code    vectors over the batch, one lane a point
+                      ──compile─▶ Kernel       machine code, kept on disk, called by XLA
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _jax
+from ..errors import NativeError
+from . import host, unroll_rules
+from .host import set_threads
+from .primitive import Kernel
+from .unroll import LIMIT, unroll
+
+__all__ = ["as_kernel", "set_threads"]
+
+# More statements than this take longer to compile than it is polite to without being asked.
+LIMIT_UNASKED = 4_000
+
+assert unroll_rules.RULES
+
+
+def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[Kernel, list[Any]]:
+    """A function from arrays to a list of arrays as a kernel, and operands for it.
+
+    Raises `NativeError` where that is not possible.
+    """
+    if not required and not host.available():
+        raise NativeError("llvmlite is not installed")
+    host.host()
+    program, operands = _jax.open_program(function, args)
+    statements = unroll(program, LIMIT if required else LIMIT_UNASKED)
+    return Kernel(program, statements, required), operands

@@ -1,0 +1,234 @@
+"""Vectors in LLVM's language: `Value` is one, with the operators of Python; `Emitter` writes the instructions down.
+
+An instruction that was written before is not written again, so code that needs the same thing twice (the sine and the
+cosine of one angle, say) may just ask for it twice.
+"""
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+
+# Kinds of numbers: LLVM's name, its size in bytes, the suffix of intrinsics.
+_TYPES = {
+    "f32": ("float", 4),
+    "f64": ("double", 8),
+    "i1": ("i1", 1),
+    "i8": ("i8", 1),
+    "i32": ("i32", 4),
+    "i64": ("i64", 8),
+}
+_BITS = {"f32": "i32", "f64": "i64"}
+_KINDS = {"float32": "f32", "float64": "f64", "bool": "i1", "int32": "i32", "int64": "i64"}
+
+Operand = Union["Value", float, int, bool]
+
+
+def kind_of(dtype: Any) -> str | None:
+    """The kind of number that a NumPy dtype is here, or None if there is none."""
+    return _KINDS.get(np.dtype(dtype).name) if isinstance(dtype, np.dtype | type) else None
+
+
+def size_of(kind: str) -> int:
+    return _TYPES[kind][1]
+
+
+def scalar_type(kind: str) -> str:
+    return _TYPES[kind][0]
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A vector of numbers (or one number, where there is a single lane)."""
+
+    emitter: "Emitter"
+    text: str
+    kind: str
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in _BITS
+
+    def _binary(self, floating: str, integral: str, other: Operand, swapped: bool = False) -> "Value":
+        operands = (self, self.emitter.value(self.kind, other))
+        a, b = reversed(operands) if swapped else operands
+        return self.emitter.binary(floating if self.is_float else integral, a, b)
+
+    def __add__(self, other: Operand) -> "Value":
+        return self._binary("fadd", "add", other)
+
+    def __radd__(self, other: Operand) -> "Value":
+        return self._binary("fadd", "add", other, True)
+
+    def __sub__(self, other: Operand) -> "Value":
+        return self._binary("fsub", "sub", other)
+
+    def __rsub__(self, other: Operand) -> "Value":
+        return self._binary("fsub", "sub", other, True)
+
+    def __mul__(self, other: Operand) -> "Value":
+        return self._binary("fmul", "mul", other)
+
+    def __rmul__(self, other: Operand) -> "Value":
+        return self._binary("fmul", "mul", other, True)
+
+    def __truediv__(self, other: Operand) -> "Value":
+        return self._binary("fdiv", "sdiv", other)
+
+    def __rtruediv__(self, other: Operand) -> "Value":
+        return self._binary("fdiv", "sdiv", other, True)
+
+    def __and__(self, other: Operand) -> "Value":
+        return self._binary("and", "and", other)
+
+    def __or__(self, other: Operand) -> "Value":
+        return self._binary("or", "or", other)
+
+    def __xor__(self, other: Operand) -> "Value":
+        return self._binary("xor", "xor", other)
+
+    def __lshift__(self, other: Operand) -> "Value":
+        return self._binary("shl", "shl", other)
+
+    def __rshift__(self, other: Operand) -> "Value":
+        """Keeps the sign."""
+        return self._binary("ashr", "ashr", other)
+
+    def __neg__(self) -> "Value":
+        return self.emitter.unary("fneg", self) if self.is_float else 0 - self
+
+    def __invert__(self) -> "Value":
+        return self ^ (1 if self.kind == "i1" else -1)
+
+    def __lt__(self, other: Operand) -> "Value":
+        return self.emitter.compare("lt", self, other)
+
+    def __le__(self, other: Operand) -> "Value":
+        return self.emitter.compare("le", self, other)
+
+    def __gt__(self, other: Operand) -> "Value":
+        return self.emitter.compare("gt", self, other)
+
+    def __ge__(self, other: Operand) -> "Value":
+        return self.emitter.compare("ge", self, other)
+
+    def equals(self, other: Operand) -> "Value":
+        return self.emitter.compare("eq", self, other)
+
+    def differs(self, other: Operand) -> "Value":
+        """True for NaN, as in IEEE 754."""
+        return self.emitter.compare("ne", self, other)
+
+    def bits(self) -> "Value":
+        return self.emitter.cast("bitcast", self, _BITS[self.kind])
+
+    def as_float(self) -> "Value":
+        return self.emitter.cast("bitcast", self, {"i32": "f32", "i64": "f64"}[self.kind])
+
+
+@dataclass(eq=False)
+class Emitter:
+    """Writes instructions on vectors of ``lanes`` numbers.
+
+    Attributes:
+        exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
+        lines: the instructions so far.
+        declarations: the functions that they call.
+    """
+
+    lanes: int
+    exact: bool = True
+    lines: list[str] = field(default_factory=list)
+    declarations: set[str] = field(default_factory=set)
+    huge: Value | None = None
+    _seen: dict[str, str] = field(default_factory=dict)
+    _noted: set[str] = field(default_factory=set)
+
+    def type(self, kind: str) -> str:
+        scalar = _TYPES[kind][0]
+        return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
+
+    def literal(self, kind: str, value: float | int | bool) -> str:
+        """A constant of one lane."""
+        if kind not in _BITS:
+            return str(int(value))
+        rounded = np.float32(value) if kind == "f32" else np.float64(value)
+        return "0x" + struct.pack(">d", float(rounded)).hex()
+
+    def value(self, kind: str, value: Operand) -> Value:
+        """A constant in all lanes; what is a vector already stays as it is."""
+        if isinstance(value, Value):
+            return value
+        text = self.literal(kind, value)
+        return Value(self, text if self.lanes == 1 else f"splat ({_TYPES[kind][0]} {text})", kind)
+
+    def write(self, kind: str, instruction: str) -> Value:
+        """The result of an instruction without effects."""
+        name = self._seen.get(instruction)
+        if name is None:
+            name = self._seen[instruction] = f"%v{len(self._seen)}"
+            self.lines.append(f"{name} = {instruction}")
+        return Value(self, name, kind)
+
+    def perform(self, instruction: str) -> None:
+        """An instruction with an effect and no result."""
+        self.lines.append(instruction)
+
+    def unary(self, name: str, x: Value) -> Value:
+        return self.write(x.kind, f"{name} {self.type(x.kind)} {x.text}")
+
+    def binary(self, name: str, a: Value, b: Value) -> Value:
+        return self.write(a.kind, f"{name} {self.type(a.kind)} {a.text}, {b.text}")
+
+    def compare(self, relation: str, a: Value, b: Operand) -> Value:
+        b = self.value(a.kind, b)
+        if a.is_float:
+            code = f"fcmp {'u' if relation == 'ne' else 'o'}{relation}"
+        else:
+            code = f"icmp {relation if relation in ('eq', 'ne') else 's' + relation}"
+        return self.write("i1", f"{code} {self.type(a.kind)} {a.text}, {b.text}")
+
+    def select(self, condition: Value, a: Operand, b: Operand) -> Value:
+        kind = a.kind if isinstance(a, Value) else b.kind if isinstance(b, Value) else None
+        assert kind is not None, "a choice between two constants has no kind"
+        a, b = self.value(kind, a), self.value(kind, b)
+        flag, kind_type = self.type("i1"), self.type(kind)
+        return self.write(kind, f"select {flag} {condition.text}, {kind_type} {a.text}, {kind_type} {b.text}")
+
+    def cast(self, name: str, x: Value, kind: str) -> Value:
+        return self.write(kind, f"{name} {self.type(x.kind)} {x.text} to {self.type(kind)}")
+
+    def call(self, name: str, *operands: Operand, kind: str | None = None) -> Value:
+        """An intrinsic function of vectors of one kind, ``kind`` or that of its first operand."""
+        kind = kind or next(operand.kind for operand in operands if isinstance(operand, Value))
+        suffix = kind if self.lanes == 1 else f"v{self.lanes}{kind}"
+        texts = ", ".join(f"{self.type(kind)} {self.value(kind, operand).text}" for operand in operands)
+        result = self.type(kind)
+        symbol = f"@llvm.{name}.{suffix}"
+        self.declarations.add(f"declare {result} {symbol}({', '.join([result] * len(operands))})")
+        return self.write(kind, f"call {result} {symbol}({texts})")
+
+    def by_lane(self, function: str, *operands: Value) -> Value:
+        """A scalar function of the C library, lane by lane."""
+        kind = operands[0].kind
+        scalar, vector = _TYPES[kind][0], self.type(kind)
+        self.declarations.add(f"declare {scalar} @{function}({', '.join([scalar] * len(operands))})")
+        result = Value(self, "poison", kind)
+        for lane in range(self.lanes):
+            texts = [self.lane(operand, lane).text for operand in operands]
+            called = self.write(kind, f"call {scalar} @{function}({', '.join(f'{scalar} {t}' for t in texts)})")
+            if self.lanes == 1:
+                return called
+            result = self.write(kind, f"insertelement {vector} {result.text}, {scalar} {called.text}, i32 {lane}")
+        return result
+
+    def lane(self, x: Value, lane: int) -> Value:
+        if self.lanes == 1:
+            return x
+        return self.write(x.kind, f"extractelement {self.type(x.kind)} {x.text}, i32 {lane}")
+
+    def note_huge(self, condition: Value) -> None:
+        if condition.text not in self._noted:
+            self._noted.add(condition.text)
+            self.huge = condition if self.huge is None else self.huge | condition

@@ -1,0 +1,124 @@
+"""The machine at hand: what it computes on, machine code for it, and loading that code."""
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..errors import NativeError
+from .handler import NAME, THREAD_LIMIT
+
+THREADS_VARIABLE = "GRAPHAX_THREADS"
+MEMORY_VARIABLE = "GRAPHAX_KEEP_MEMORY"
+
+# The parameters of glibc's mallopt.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+
+
+def available() -> bool:
+    """Whether LLVM is there."""
+    try:
+        import llvmlite.binding  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor, by LLVM's names."""
+
+    triple: str
+    cpu: str
+    features: str
+    version: str
+
+    @property
+    def vector_bits(self) -> int:
+        features = self.features.split(",")
+        if "+avx512f" in features and "+avx512dq" in features:
+            return 512
+        return 256 if "+avx" in features else 128
+
+    @property
+    def identity(self) -> str:
+        """What machine code depends on, apart from the code that it is made of."""
+        return "\n".join((self.triple, self.cpu, self.features, self.version))
+
+
+@cache
+def host() -> Host:
+    try:
+        import llvmlite
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        raise NativeError(
+            "the native backend needs llvmlite, which is not installed: pip install 'graphax-alphagrad[native]', "
+            "or use backend='xla'"
+        ) from error
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    version = f"llvmlite {llvmlite.__version__}"
+    return Host(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, version)
+
+
+def machine_code(code: str) -> bytes:
+    """Compile a module of LLVM's language for this machine."""
+    import llvmlite.binding as llvm
+
+    this = host()
+    target = llvm.Target.from_triple(this.triple)
+    machine = target.create_target_machine(cpu=this.cpu, features=this.features, opt=3, reloc="pic", jit=True)
+    module = llvm.parse_assembly(code)
+    module.triple = this.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return machine.emit_object(module)
+
+
+def load(machine_code: bytes) -> int:
+    """Load machine code for the rest of the process; returns the address of the handler."""
+    import llvmlite.binding as llvm
+
+    _keep_freed_memory()
+    builder = llvm.JITLibraryBuilder()
+    builder.add_object_img(machine_code).add_current_process()
+    builder.import_symbol(THREAD_LIMIT, ctypes.addressof(_thread_limit))
+    builder.export_symbol(NAME)
+    library = builder.link(_linker(), f"kernel{len(_loaded)}")
+    _loaded.append(library)
+    return library[NAME]
+
+
+@cache
+def _linker() -> Any:
+    import llvmlite.binding as llvm
+
+    return llvm.create_lljit_compiler()
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Have glibc keep what is freed.
+
+    It would give large results back to the system when they are dropped, and have the next call fault every page of its
+    results in again, which takes several times as long as a kernel. Other C libraries have no such function.
+    """
+    adjust = getattr(ctypes.CDLL(None), "mallopt", None)
+    if adjust is not None and os.environ.get(MEMORY_VARIABLE, "1") != "0":
+        adjust(_TRIM_THRESHOLD, 1 << 30)
+        adjust(_MMAP_THRESHOLD, 32 << 20)
+
+
+# Machine code stays loaded as long as XLA may call it, which is as long as the process lives.
+_loaded: list[Any] = []
+_thread_limit = ctypes.c_int64(int(os.environ.get(THREADS_VARIABLE, 2**31)))
+
+
+def set_threads(most: int) -> int:
+    """How many threads a kernel uses at most, from now on; returns what it was."""
+    before = _thread_limit.value
+    _thread_limit.value = max(1, most)
+    return before

@@ -1,0 +1,95 @@
+"""What every operation of a statement is on vectors."""
+
+from collections.abc import Callable
+
+from . import elementary
+from .elementary import INFINITY, absolute, select, sqrt
+from .emit import Value, size_of
+
+# Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
+_CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
+
+
+def _arithmetic(name: str) -> Callable[[Value, Value], Value]:
+    def apply(a: Value, b: Value) -> Value:
+        instruction = f"{_CONTRACTED[name]} contract" if a.is_float else name
+        return a.emitter.binary(instruction, a, b)
+
+    return apply
+
+
+def _intrinsic(name: str) -> Callable[..., Value]:
+    return lambda x, *rest: x.emitter.call(name, x, *rest)
+
+
+def _extreme(floating: str, integral: str) -> Callable[[Value, Value], Value]:
+    return lambda a, b: a.emitter.call(floating if a.is_float else integral, a, b)
+
+
+def _compared(relation: str) -> Callable[[Value, Value], Value]:
+    # False < True, which as signed one-bit integers would be the other way round.
+    def apply(a: Value, b: Value) -> Value:
+        if a.kind == "i1" and relation not in ("eq", "ne"):
+            a, b = (x.emitter.cast("zext", x, "i32") for x in (a, b))
+        return a.emitter.compare(relation, a, b)
+
+    return apply
+
+
+def _sign(x: Value) -> Value:
+    return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x))
+
+
+def convert(x: Value, kind: str) -> Value:
+    """A number as another kind; what does not fit an integer is the nearest that does, and NaN is zero."""
+    emitter = x.emitter
+    if kind == "i1":
+        return x.differs(0)
+    if x.is_float and kind in ("f32", "f64"):
+        return emitter.cast("fpext" if kind == "f64" else "fptrunc", x, kind)
+    if x.is_float:
+        target, source = emitter.type(kind), emitter.type(x.kind)
+        parts = (kind, x.kind) if emitter.lanes == 1 else (f"v{emitter.lanes}{kind}", f"v{emitter.lanes}{x.kind}")
+        symbol = f"@llvm.fptosi.sat.{parts[0]}.{parts[1]}"
+        emitter.declarations.add(f"declare {target} {symbol}({source})")
+        return emitter.write(kind, f"call {target} {symbol}({source} {x.text})")
+    if kind in ("f32", "f64"):
+        return emitter.cast("uitofp" if x.kind == "i1" else "sitofp", x, kind)
+    if size_of(kind) < size_of(x.kind):
+        return emitter.cast("trunc", x, kind)
+    return emitter.cast("zext" if x.kind == "i1" else "sext", x, kind)
+
+
+OPERATIONS: dict[str, Callable[..., Value]] = {
+    "add": _arithmetic("add"),
+    "sub": _arithmetic("sub"),
+    "mul": _arithmetic("mul"),
+    "div": lambda a, b: a / b,
+    "neg": lambda a: -a,
+    "max": _extreme("maximum", "smax"),
+    "min": _extreme("minimum", "smin"),
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "not": lambda a: ~a,
+    **{relation: _compared(relation) for relation in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "select": select,
+    "abs": absolute,
+    "sign": _sign,
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+    "round": _intrinsic("round"),
+    "round_to_even": _intrinsic("roundeven"),
+    "rem": lambda a, b: a.emitter.by_lane("fmodf" if a.kind == "f32" else "fmod", a, b),
+    "is_finite": lambda a: absolute(a) < INFINITY,
+    "sqrt": sqrt,
+    "rsqrt": lambda a: 1 / sqrt(a),
+    "pow": elementary.power,
+    **{
+        name: getattr(elementary, name)
+        for name in (
+            "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "asin", "acos", "atan",
+            "asinh", "acosh", "atanh", "atan2", "logistic", "erf", "erfc", "cbrt",
+        )
+    },
+}  # fmt: skip

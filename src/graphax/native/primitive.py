@@ -1,0 +1,138 @@
+"""Kernels in JAX: a primitive that is one call of machine code on the CPU, and the program it came from elsewhere."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _jax
+from .._jax import Program
+from . import disk, host
+from .kernel import Layout, kernel_code
+from .statements import Statements
+
+# With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays.
+_LARGEST_ARRAY_ALONE = 8
+
+# Results of so many bytes leave the caches before anything reads them.
+_STREAMED_FROM = 8 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A program for one point and its statements; equal to any with the same statements.
+
+    ``required`` says that it was asked for by name, not chosen because it should be faster.
+    """
+
+    program: Program
+    statements: Statements
+    required: bool
+
+    @cached_property
+    def digest(self) -> str:
+        s = self.statements
+        weak = [_jax.is_weak(atom) for atom in self.program.outputs]
+        content = repr((s.statements, s.inputs, s.outputs, s.results, weak, self.required))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __call__(self, *operands: Any) -> list[Any]:
+        return _kernel.bind(*operands, kernel=self, batched=(False,) * len(operands))
+
+    @property
+    def reason_for_xla_alone(self) -> str | None:
+        """Why a single point is better left to XLA, or None."""
+        shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
+        largest = max(map(prod, shapes), default=0)
+        return f"single point, arrays of {largest} elements" if largest > _LARGEST_ARRAY_ALONE else None
+
+
+def _results(
+    avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]
+) -> list[tuple[tuple[int, ...], Any, bool]]:
+    batch = _batch_size([aval.shape for aval in avals], batched)
+    leading = () if batch is None else (batch,)
+    weak = [_jax.is_weak(atom) for atom in kernel.program.outputs]
+    return [((*leading, *shape), dtype, w) for (shape, dtype), w in zip(kernel.statements.outputs, weak, strict=True)]
+
+
+def _batch_size(shapes: Sequence[Sequence[int]], batched: tuple[bool, ...]) -> int | None:
+    return next((shape[0] for shape, has_batch in zip(shapes, batched, strict=True) if has_batch), None)
+
+
+def _program(kernel: Kernel, batched: tuple[bool, ...]) -> Any:
+    axes = tuple(0 if has_batch else None for has_batch in batched)
+    return jax.vmap(kernel.program, in_axes=axes) if any(batched) else kernel.program
+
+
+def _batch(operands: Sequence[Any], dims: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
+    """One more axis of points, merged with the one that is there; what has neither is still read from one place."""
+    size = next(np.shape(x)[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None)
+    moved = [x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)]
+    inner = _batch_size([np.shape(x)[dim is not None :] for x, dim in zip(moved, dims, strict=True)], batched)
+    if inner is not None:
+        moved = [
+            x if dim is None and not has_batch else _merged(x, dim is not None, has_batch, size, inner)
+            for x, dim, has_batch in zip(moved, dims, batched, strict=True)
+        ]
+    now = tuple(dim is not None or has_batch for dim, has_batch in zip(dims, batched, strict=True))
+    results = _kernel.bind(*moved, kernel=kernel, batched=now)
+    if inner is not None:
+        results = [jnp.reshape(x, (size, inner, *x.shape[1:])) for x in results]
+    return results, [0] * len(results)
+
+
+def _merged(x: Any, has_outer: bool, has_inner: bool, outer: int, inner: int) -> Any:
+    rest = np.shape(x)[has_outer + has_inner :]
+    x = x if has_outer else x[None]
+    x = x if has_inner else x[:, None]
+    return jnp.broadcast_to(x, (outer, inner, *rest)).reshape(outer * inner, *rest)
+
+
+def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
+    batch = _batch_size([aval.shape for aval in avals], batched)
+    if batch is not None and not isinstance(batch, int):
+        return None
+    if batch == 0 or not kernel.statements.outputs or any(0 in shape for shape, _ in kernel.statements.outputs):
+        return None
+    if not kernel.required and batch is None and kernel.reason_for_xla_alone:
+        return None
+    return jax.ffi.ffi_lowering(_target(kernel, _layout(kernel.statements, batched, batch)))
+
+
+def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> Layout:
+    widest = 64 if any(s.kind in ("f64", "i64") for s in statements.statements) else 32
+    most = host.host().vector_bits // widest
+    lanes = min(most, 1 << ((batch or 1).bit_length() - 1))
+    written = (batch or 1) * sum(prod(shape) * dtype.itemsize for shape, dtype in statements.outputs)
+    return Layout(lanes, batched, lanes == most and written >= _STREAMED_FROM)
+
+
+@cache
+def _target(kernel: Kernel, layout: Layout) -> str:
+    """The name of the kernel among XLA's targets."""
+    return _registered(kernel_code(kernel.statements, layout))
+
+
+@cache
+def _registered(code: str) -> str:
+    identity = f"{host.host().identity}\n{code}"
+    address = host.load(disk.remembered(identity, lambda: host.machine_code(code)))
+    name = f"graphax_{hashlib.sha256(code.encode()).hexdigest()[:32]}"
+    jax.ffi.register_ffi_target(name, _jax.capsule(address), platform="cpu")
+    return name
+
+
+_kernel = _jax.define_primitive("graphax_kernel", _results, _program, _batch, _lower_on_cpu)

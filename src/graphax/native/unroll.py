@@ -1,0 +1,139 @@
+"""From a jaxpr of small arrays to statements on single numbers.
+
+An array is a NumPy array of statement numbers, so everything that only moves elements is indexing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import _jax
+from .._jax import Literal, Program
+from ..errors import NativeError
+from .emit import kind_of
+from .statements import Statement, StatementBuilder, Statements
+
+# Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
+LIMIT = 20_000
+
+Numbers = np.ndarray
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+
+
+class Unrolling:
+    """Statements under construction, and the equation at hand."""
+
+    def __init__(self, limit: int):
+        self.builder = StatementBuilder()
+        self.limit = limit
+
+    def run(self, program: Program, operands: Sequence[Numbers]) -> list[Numbers]:
+        values: dict[Any, Numbers] = dict(zip(program.inputs, operands, strict=True))
+        for var, constant in program.constants.items():
+            values[var] = self.constants(constant)
+        for eqn in program.equations:
+            results = self._equation(eqn, [self._read(values, atom) for atom in eqn.invars])
+            values.update(zip(eqn.outvars, results, strict=True))
+        return [self._read(values, atom) for atom in program.outputs]
+
+    def _read(self, values: dict[Any, Numbers], atom: Any) -> Numbers:
+        return self.constants(atom.val, _jax.dtype(atom)) if isinstance(atom, Literal) else values[atom]
+
+    def _equation(self, eqn: Any, operands: list[Numbers]) -> list[Numbers]:
+        name = eqn.primitive.name
+        try:
+            for atom in (*eqn.invars, *eqn.outvars):
+                _check_dtype(_jax.dtype(atom))
+            inner = _jax.called(eqn)
+            if inner is not None:
+                return self.run(inner, operands)
+            rule = RULES.get(name)
+            if rule is None:
+                raise NativeError(f"there is no rule for {name}")
+            results = rule(self, eqn, *operands)
+            if len(self.builder.statements) > self.limit:
+                raise NativeError(f"more than {self.limit:,} statements are needed once arrays are taken apart")
+        except NativeError as error:
+            raise error.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from None
+        return results if eqn.primitive.multiple_results else [results]
+
+    def constants(self, value: Any, dtype: Any = None) -> Numbers:
+        array = np.asarray(value, dtype)
+        _check_dtype(array.dtype)
+        return self.elements(lambda v: self.builder.constant(v, array.dtype), array)
+
+    def loaded(self, position: int, var: Any) -> Numbers:
+        """The elements of an operand of the program."""
+        shape, dtype = _jax.shape(var), _jax.dtype(var)
+        _check_dtype(dtype)
+        places = np.arange(prod(shape)).reshape(shape)
+        return self.elements(lambda n: self.builder.input(position, int(n), dtype), places)
+
+    def known(self, numbers: Numbers) -> np.ndarray | None:
+        """The values of an array of constants, or None."""
+        values = [self.builder.value(number) for number in numbers.ravel()]
+        return None if any(v is None for v in values) else np.array(values).reshape(numbers.shape)
+
+    def apply(self, operation: str, *operands: Numbers) -> Numbers:
+        """An operation element by element."""
+        return self.elements(lambda *numbers: self.builder.apply(operation, *numbers), *operands)
+
+    def elements(self, function: Callable[..., int], *operands: np.ndarray) -> Numbers:
+        shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+        flat = [np.broadcast_to(operand, shape).ravel() for operand in operands]
+        return np.array([function(*numbers) for numbers in zip(*flat, strict=True)], np.int64).reshape(shape)
+
+    def reduce(self, operation: str, numbers: Numbers, axes: Sequence[int], start: Any, dtype: Any) -> Numbers:
+        """Combine along axes, first to last."""
+        kept = [n for n in range(numbers.ndim) if n not in axes]
+        shape = [numbers.shape[n] for n in kept]
+        terms = numbers.transpose(*axes, *kept).reshape(-1, *shape)
+        if len(terms) == 0:
+            return np.broadcast_to(self.constants(start, dtype), shape)
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.apply(operation, total, term)
+        return total
+
+
+def unroll(program: Program, limit: int = LIMIT) -> Statements:
+    """Take a program apart; raises `NativeError` if it has something that cannot be."""
+    unrolling = Unrolling(limit)
+    operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
+    results = [[int(number) for number in result.ravel()] for result in unrolling.run(program, operands)]
+    inputs, outputs = (
+        tuple((_jax.shape(atom), np.dtype(_jax.dtype(atom))) for atom in atoms)
+        for atoms in (program.inputs, program.outputs)
+    )
+    kept, places = _needed(unrolling.builder.statements, results)
+    return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
+
+
+def _needed(
+    statements: Sequence[Statement], results: Sequence[Sequence[int]]
+) -> tuple[tuple[Statement, ...], dict[int, int]]:
+    """The statements that results depend on, numbered anew, and the new number of each."""
+    needed = {number for result in results for number in result}
+    for number in range(len(statements) - 1, -1, -1):
+        if number in needed:
+            needed.update(statements[number].operands)
+    places = {number: place for place, number in enumerate(sorted(needed))}
+    kept = [statements[number] for number in places]
+    return tuple(replace(s, operands=tuple(places[n] for n in s.operands)) for s in kept), places
+
+
+def _check_dtype(dtype: Any) -> None:
+    if kind_of(dtype) is None:
+        raise NativeError(f"numbers of type {dtype} are not taken, only float32, float64, int32, int64 and bool")
+
+
+def _shapes(eqn: Any) -> str:
+    return " ".join(_short(atom) for atom in eqn.invars) + " → " + " ".join(_short(atom) for atom in eqn.outvars)
+
+
+def _short(atom: Any) -> str:
+    return f"{_jax.dtype(atom)}[{','.join(map(str, _jax.shape(atom)))}]"

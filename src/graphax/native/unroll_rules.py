@@ -1,0 +1,287 @@
+"""One short rule a primitive: what it does to arrays of statement numbers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import _jax
+from ..errors import NativeError
+from .emit import kind_of
+from .unroll import RULES, Numbers, Rule, Unrolling
+
+_ELEMENTWISE = {
+    name: name
+    for name in (
+        "add", "sub", "mul", "div", "neg", "max", "min", "pow", "atan2", "rem", "and", "or", "xor", "not",
+        "eq", "ne", "lt", "le", "gt", "ge", "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh",
+        "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "erf", "erfc", "sqrt", "rsqrt", "cbrt",
+        "abs", "sign", "floor", "ceil", "is_finite",
+    )
+} | {"add_any": "add"}  # fmt: skip
+_REDUCTIONS: dict[str, tuple[str, Any]] = {
+    "reduce_sum": ("add", 0),
+    "reduce_prod": ("mul", 1),
+    "reduce_max": ("max", -np.inf),
+    "reduce_min": ("min", np.inf),
+    "reduce_and": ("and", True),
+    "reduce_or": ("or", False),
+}
+_CUMULATIVE = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+@rule(*_ELEMENTWISE)
+def _elementwise(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    name = eqn.primitive.name
+    kind = kind_of(_jax.dtype(eqn.invars[0]))
+    if name == "rem" and kind not in ("f32", "f64"):
+        raise NativeError("remainders of integers are not taken")
+    if name == "pow" and kind_of(_jax.dtype(eqn.invars[1])) != kind:
+        dtype = _jax.dtype(eqn.invars[0])
+        operands = (operands[0], u.elements(lambda n: u.builder.convert(n, dtype), operands[1]))
+    floating_only = name in ("div", "pow", "abs", "sign") and kind not in ("f32", "f64")
+    if floating_only or (name in ("max", "min") and kind == "i1"):
+        raise NativeError(f"{name} is not taken of numbers of this type")
+    return u.apply(_ELEMENTWISE[name], *operands)
+
+
+@rule("square")
+def _square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return u.apply("mul", x, x)
+
+
+@rule("integer_pow")
+def _integer_pow(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    if kind_of(_jax.dtype(eqn.invars[0])) not in ("f32", "f64"):
+        raise NativeError("powers of integers are not taken")
+    return u.elements(lambda n: u.builder.power(n, eqn.params["y"]), x)
+
+
+@rule("round")
+def _round(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return u.apply("round_to_even" if int(eqn.params["rounding_method"]) == 1 else "round", x)
+
+
+@rule("convert_element_type")
+def _convert(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return u.elements(lambda n: u.builder.convert(n, eqn.params["new_dtype"]), x)
+
+
+@rule("select_n")
+def _select_n(u: Unrolling, eqn: Any, which: Numbers, *cases: Numbers) -> Numbers:
+    if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
+        return u.apply("select", which, cases[-1], cases[0])
+    return _one_of(u, which, cases)
+
+
+def _one_of(u: Unrolling, which: Numbers, cases: tuple[Numbers, ...]) -> Numbers:
+    """Case number ``which``; the last one stands for all that are too large, the first for all that are too small."""
+    result = cases[-1]
+    for number in range(len(cases) - 2, -1, -1):
+        chosen = u.apply("le", which, u.constants(number, np.int32))
+        result = u.apply("select", chosen, cases[number], result)
+    return result
+
+
+@rule("clamp")
+def _clamp(u: Unrolling, eqn: Any, low: Numbers, x: Numbers, high: Numbers) -> Numbers:
+    return u.apply("min", u.apply("max", x, low), high)
+
+
+@rule("copy", "copy_p", "name", "optimization_barrier", "stop_gradient")
+def _same(u: Unrolling, eqn: Any, *operands: Numbers) -> Any:
+    return list(operands) if eqn.primitive.multiple_results else operands[0]
+
+
+@rule("iota")
+def _iota(u: Unrolling, eqn: Any) -> Numbers:
+    shape, dimension = eqn.params["shape"], eqn.params["dimension"]
+    along = np.arange(shape[dimension]).reshape([-1 if n == dimension else 1 for n in range(len(shape))])
+    return u.constants(np.broadcast_to(along, shape), eqn.params["dtype"])
+
+
+# What only moves elements
+
+
+@rule("reshape")
+def _reshape(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return x.reshape(eqn.params["new_sizes"])
+
+
+@rule("transpose")
+def _transpose(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return x.transpose(eqn.params["permutation"])
+
+
+@rule("squeeze", "expand_dims")
+def _squeeze(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return x.reshape(_jax.shape(eqn.outvars[0]))
+
+
+@rule("broadcast_in_dim")
+def _broadcast(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    shape, dimensions = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+    sizes = [1] * len(shape)
+    for dimension, size in zip(dimensions, x.shape, strict=True):
+        sizes[dimension] = size
+    return np.broadcast_to(x.reshape(sizes), shape)
+
+
+@rule("slice")
+def _slice(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    params = eqn.params
+    strides = params["strides"] or (1,) * x.ndim
+    parts = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
+    return x[tuple(slice(*part) for part in parts)]
+
+
+@rule("concatenate")
+def _concatenate(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    return np.concatenate(operands, eqn.params["dimension"])
+
+
+@rule("stack")
+def _stack(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    return np.stack(operands, eqn.params["axis"])
+
+
+@rule("unstack")
+def _unstack(u: Unrolling, eqn: Any, x: Numbers) -> list[Numbers]:
+    return list(np.moveaxis(x, eqn.params["axis"], 0))
+
+
+@rule("tile")
+def _tile(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return np.tile(x, eqn.params["reps"])
+
+
+@rule("split")
+def _split(u: Unrolling, eqn: Any, x: Numbers) -> list[Numbers]:
+    return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
+
+
+@rule("rev")
+def _rev(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    return np.flip(x, eqn.params["dimensions"])
+
+
+@rule("pad")
+def _pad(u: Unrolling, eqn: Any, x: Numbers, filler: Numbers) -> Numbers:
+    for axis, (low, high, interior) in enumerate(eqn.params["padding_config"]):
+        moved = np.moveaxis(x, axis, 0)
+        spread = max(0, len(moved) + (len(moved) - 1) * interior)
+        result = np.full((max(low, 0) + spread + max(high, 0), *moved.shape[1:]), filler)
+        result[max(low, 0) : max(low, 0) + spread : interior + 1] = moved
+        x = np.moveaxis(result[max(-low, 0) : len(result) - max(-high, 0)], 0, axis)
+    return x
+
+
+@rule("gather", "dynamic_slice", "dynamic_update_slice", "scatter")
+def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    """JAX itself moves the numbers of the statements, where the indices are constants."""
+    moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
+    indices = [u.known(operand) for operand in operands[moved:]]
+    if eqn.primitive.name == "scatter":
+        indices[1:] = [operands[2].astype(np.int32)]
+    if any(index is None for index in indices):
+        raise NativeError("its indices are not known beforehand")
+    filler = eqn.params.get("fill_value")
+    if eqn.primitive.name == "gather":
+        eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
+    found = np.asarray(_jax.evaluate_now(eqn, [operand.astype(np.int32) for operand in operands[:moved]] + indices))
+    if (found >= 0).all():
+        return found
+    return np.where(found < 0, u.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0])), found)
+
+
+# Reductions and products
+
+
+@rule(*_REDUCTIONS)
+def _reduction(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    operation, start = _REDUCTIONS[eqn.primitive.name]
+    return u.reduce(operation, x, eqn.params["axes"], start, _jax.dtype(eqn.outvars[0]))
+
+
+@rule(*_CUMULATIVE)
+def _cumulative(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    axis, backward = eqn.params["axis"], eqn.params["reverse"]
+    terms = np.moveaxis(x, axis, 0)[:: -1 if backward else 1]
+    totals = list(terms[:1])
+    for term in terms[1:]:
+        totals.append(u.apply(_CUMULATIVE[eqn.primitive.name], totals[-1], term))
+    return np.moveaxis(np.array(totals, np.int64).reshape(terms.shape)[:: -1 if backward else 1], 0, axis)
+
+
+@rule("argmax", "argmin")
+def _arg_extreme(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    """The first place of the extreme; a NaN is one."""
+    relation = "gt" if eqn.primitive.name == "argmax" else "lt"
+    terms = np.moveaxis(x, eqn.params["axes"][0], 0)
+    dtype = _jax.dtype(eqn.outvars[0])
+    best, place = terms[0], np.broadcast_to(u.constants(0, dtype), terms.shape[1:])
+    for number, term in enumerate(terms[1:], 1):
+        ordinary = u.apply("eq", best, best)
+        better = u.apply("and", ordinary, u.apply("or", u.apply(relation, term, best), u.apply("ne", term, term)))
+        best = u.apply("select", better, term, best)
+        place = u.apply("select", better, u.constants(number, dtype), place)
+    return place
+
+
+@rule("dot_general")
+def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
+    (contracted_a, contracted_b), (batch_a, batch_b) = eqn.params["dimension_numbers"]
+    free_a = [n for n in range(a.ndim) if n not in (*contracted_a, *batch_a)]
+    free_b = [n for n in range(b.ndim) if n not in (*contracted_b, *batch_b)]
+    a = a.transpose(*contracted_a, *batch_a, *free_a)
+    b = b.transpose(*contracted_b, *batch_b, *free_b)
+    count = len(contracted_a)
+    shared = len(batch_a)
+    a = a.reshape(*a.shape, *(1,) * len(free_b))
+    b = b.reshape(*b.shape[: count + shared], *(1,) * len(free_a), *b.shape[count + shared :])
+    dtype = _jax.dtype(eqn.outvars[0])
+    if dtype != _jax.dtype(eqn.invars[0]):
+        a, b = (u.elements(lambda n: u.builder.convert(n, dtype), x) for x in (a, b))
+    return u.reduce("add", u.apply("mul", a, b), range(count), 0, dtype)
+
+
+# Control flow
+
+
+@rule("cond")
+def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Numbers]:
+    """All branches, and a choice between their results."""
+    if eqn.effects:
+        raise NativeError("its branches have effects")
+    branches = [u.run(_jax.inlined(branch), operands) for branch in eqn.params["branches"]]
+    if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
+        which = u.elements(lambda n: u.builder.convert(n, np.int32), which)
+    return [_one_of(u, which, cases) for cases in zip(*branches, strict=True)]
+
+
+@rule("scan")
+def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
+    params = eqn.params
+    body, (fixed, carried) = _jax.inlined(params["jaxpr"]), _jax.scan_counts(params)
+    constants, carry, sliced = operands[:fixed], list(operands[fixed : fixed + carried]), operands[fixed + carried :]
+    steps = range(params["length"])
+    stacked = []
+    for step in reversed(steps) if params["reverse"] else steps:
+        if len(u.builder.statements) > u.limit:
+            raise NativeError(f"more than {u.limit:,} statements are needed once the loop is unrolled")
+        results = u.run(body, [*constants, *carry, *(x[step] for x in sliced)])
+        carry = results[:carried]
+        stacked.append(results[carried:])
+    if params["reverse"]:
+        stacked.reverse()
+    shapes = [_jax.shape(var) for var in eqn.outvars[carried:]]
+    columns = zip(*stacked, strict=True) if stacked else [() for _ in shapes]
+    return [*carry, *(np.array(c, np.int64).reshape(shape) for c, shape in zip(columns, shapes, strict=True))]

@@ -1,0 +1,181 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from graphax import native
+from graphax.native import disk, host
+
+from ..comparing import array, assert_same
+from .running import natively
+
+
+def function(x, y, w):
+    """Scalars, a vector and a matrix; results of several shapes and kinds."""
+    return [jnp.sin(x) * y[0], w @ y, jnp.outer(y, y) * x, x > y[1], jnp.exp(-x * x) / (2 + y), x * 1.0]
+
+
+def _arguments(batch=(), dtype=np.float64):
+    arrays = array(*batch, seed=1), array(*batch, 3, seed=2), array(2, 3, seed=3)
+    return [x.astype(dtype) for x in arrays]
+
+
+AXES = (0, 0, None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("batch", [1, 2, 3, 7, 16, 37, 1003])
+def test_batches_of_every_size(batch, dtype):
+    args = _arguments((batch,), dtype)
+    got = jax.jit(jax.vmap(natively(function), in_axes=AXES))(*args)
+    assert_same(got, jax.vmap(function, in_axes=AXES)(*args), 1e-5 if dtype == np.float32 else 1e-12)
+
+
+def test_one_point():
+    args = _arguments()
+    assert_same(jax.jit(natively(function))(*args), function(*map(jnp.asarray, args)), 1e-12)
+    assert_same(natively(function)(*args), function(*map(jnp.asarray, args)), 1e-12)
+
+
+def test_no_points():
+    args = _arguments((0,))
+    got = jax.jit(jax.vmap(natively(function), in_axes=AXES))(*args)
+    assert [x.shape for x in got][:3] == [(0,), (0, 2), (0, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [((0, None, None), (0, 0, None)), ((None, 0, None), (0, None, 0)), ((1, 0, None), (0, 1, 0))],
+)
+def test_maps_of_maps(outer, inner):
+    args = []
+    for position, rest in enumerate([(), (3,), (2, 3)]):
+        shape = list(rest)
+        for axis, size in ((inner[position], 4), (outer[position], 5)):
+            if axis is not None:
+                shape.insert(axis, size)
+        args.append(array(*shape, seed=position))
+    got = jax.vmap(jax.vmap(natively(function), in_axes=inner), in_axes=outer)(*args)
+    want = jax.vmap(jax.vmap(function, in_axes=inner), in_axes=outer)(*args)
+    assert_same(got, want, 1e-12)
+
+
+def test_in_loops():
+    def step(run):
+        def body(carry, x):
+            results = run(x, jnp.stack([carry, x, x]), jnp.ones((2, 3)))
+            return carry + results[0], results[1]
+
+        return body
+
+    xs = array(20)
+    assert_same(
+        jax.jit(lambda xs: jax.lax.scan(step(natively(function)), 0.5, xs))(xs),
+        jax.lax.scan(step(function), 0.5, xs),
+        1e-12,
+    )
+
+
+@pytest.mark.parametrize("transform", [jax.jacfwd, jax.jacrev, jax.hessian])
+def test_derivatives(transform):
+    args = _arguments()
+
+    def total(run):
+        return lambda y: sum(jnp.sum(part) for part in run(args[0], y, args[2])[:3])
+
+    assert_same(transform(total(natively(function)))(args[1]), transform(total(function))(args[1]), 1e-12)
+
+
+def test_derivatives_of_a_mapped_kernel():
+    args = _arguments((6,))
+
+    def total(run):
+        return lambda x: sum(jnp.sum(part) for part in jax.vmap(run, in_axes=AXES)(x, *args[1:])[:3])
+
+    assert_same(jax.jit(jax.grad(total(natively(function))))(args[0]), jax.grad(total(function))(args[0]), 1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_and_streaming(threads):
+    """So many points that they are shared out, and results that are written past the caches; none is left over."""
+    count = 70_003
+    x = array(count).astype(np.float32)
+
+    def powers(x):
+        return [x**n + jnp.sin(x) for n in range(40)]
+
+    before = native.set_threads(threads)
+    got = jax.jit(jax.vmap(natively(powers)))(x)
+    native.set_threads(before)
+    for n, ours in enumerate(got):
+        np.testing.assert_allclose(ours, x.astype(float) ** n + np.sin(x.astype(float)), rtol=1e-5, atol=1e-6)
+
+
+def test_export_leaves_kernels_out():
+    exported = jax.export.export(jax.jit(jax.vmap(natively(lambda x: [jnp.sin(x)]))))(np.ones(8))
+    np.testing.assert_allclose(exported.call(np.ones(8))[0], np.sin(np.ones(8)))
+
+
+def test_equal_programs_are_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path))
+    for batch in (64, 128):
+        jax.jit(jax.vmap(natively(lambda x: [jnp.cosh(x) * 0.12345])))(np.ones(batch))
+    assert len(list(tmp_path.rglob("*.o"))) == 1
+
+
+_CHILD = """
+import jax, numpy as np, sys
+from graphax.native import as_kernel
+def run(x):
+    kernel, operands = as_kernel(lambda x: [jax.numpy.sin(x) + 1], [x], True)
+    return kernel(*operands)
+print(float(jax.jit(jax.vmap(run))(np.zeros(32, np.float32))[0][3]))
+"""
+
+
+def test_files_in_the_cache_and_nowhere_else(tmp_path):
+    """A damaged kernel is replaced; a process writes to the cache only."""
+    cache, home = tmp_path / "cache", tmp_path / "home"
+    home.mkdir()
+    source = str(Path(native.__file__).parents[2])
+    environment = os.environ | {
+        "PYTHONPATH": source,
+        disk.CACHE_VARIABLE: str(cache),
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home),
+    }
+
+    def run():
+        child = subprocess.run(
+            [sys.executable, "-c", _CHILD], cwd=home, env=environment, capture_output=True, text=True, check=True
+        )
+        return float(child.stdout)
+
+    assert run() == 1.0
+    (path,) = cache.rglob("*.o")
+    good = path.read_bytes()
+    path.write_bytes(good[:50] + b"damage" + good[56:])
+    assert run() == 1.0
+    assert path.read_bytes() == good
+    assert list(home.iterdir()) == []
+
+
+def test_missing_llvm_is_an_error_that_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    host.host.cache_clear()
+    try:
+        with pytest.raises(Exception, match=r"graphax-alphagrad\[native\]"):
+            natively(lambda x: [x])(1.0)
+    finally:
+        host.host.cache_clear()
+
+
+@pytest.mark.parametrize(("platform", "kernel"), [("cpu", True), ("cuda", False), ("tpu", False)])
+def test_other_platforms_get_the_program(platform, kernel):
+    traced = jax.jit(jax.vmap(natively(lambda x: [jnp.sin(x) * x]))).trace(np.ones(8))
+    assert ("custom_call @graphax" in traced.lower(lowering_platforms=(platform,)).as_text()) == kernel

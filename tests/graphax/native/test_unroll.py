@@ -1,0 +1,100 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from graphax import _jax
+from graphax.errors import NativeError
+from graphax.native.unroll import unroll
+
+from ..comparing import array
+from .running import natively
+
+A, B = array(3, 4, seed=1), array(4, 2, seed=2)
+INDEX = np.array([2, 0, 2])
+
+# One line for each rule or group of rules: a function of a 3×4 array.
+CASES = {
+    "reshape and transpose": lambda x: x.reshape(2, 6).T,
+    "broadcast": lambda x: jnp.broadcast_to(x[:, None], (3, 2, 4)),
+    "slices": lambda x: x[::2, 1:3],
+    "concatenation": lambda x: jnp.concatenate([x, 2 * x[:1]]),
+    "stack": lambda x: jnp.stack([x, -x], 1),
+    "unstack": lambda x: sum(jnp.unstack(x, axis=1)),
+    "tile": lambda x: jnp.tile(x, (2, 3)),
+    "split": lambda x: jnp.split(x, [1, 3], axis=1)[1],
+    "reversal": lambda x: x[::-1, ::-1],
+    "padding": lambda x: lax.pad(x, 1.5, ((1, 2, 1), (-1, 0, 0))),
+    "gather": lambda x: x[INDEX, 1:],
+    "gather beyond the end": lambda x: x.at[np.array([1, 7])].get(mode="fill"),
+    "dynamic slice": lambda x: lax.dynamic_slice(x, (1, 1), (2, 2)),
+    "update": lambda x: x.at[1:, 2].set(7.0),
+    "sum": lambda x: x.sum(0),
+    "product": lambda x: x.prod(),
+    "maximum": lambda x: x.max(1),
+    "minimum": lambda x: x.min((0, 1)),
+    "all and any": lambda x: ((x > 0).any(0) & ~(x > 0.5).all(0)).astype(x.dtype),
+    "argmax": lambda x: jnp.argmax(x, 1),
+    "argmin": lambda x: jnp.argmin(x, 0),
+    "cumulative sum": lambda x: jnp.cumsum(x, 1),
+    "backward cumulative product": lambda x: lax.cumprod(x, 0, reverse=True),
+    "matrix product": lambda x: x @ B,
+    "batched product": lambda x: jnp.einsum("ij,ijk->ik", x, jnp.stack([B, 2 * B, -B])),
+    "outer product": lambda x: jnp.einsum("ij,k->kij", x, B[:, 0]),
+    "where": lambda x: jnp.where(x > 0, x, x * x),
+    "choice by number": lambda x: lax.select_n((x > 0).astype(jnp.int32) + (x > 0.5), x, 2 * x, 3 * x),
+    "clamp": lambda x: jnp.clip(x, -0.3, 0.4),
+    "iota": lambda x: x * lax.broadcasted_iota(x.dtype, (3, 4), 1),
+    "conversion": lambda x: x.astype(jnp.float32) * jnp.floor(4 * x).astype(jnp.int32),
+    "remainder": lambda x: lax.rem(x, jnp.full_like(x, 0.3)),
+    "rounding": lambda x: jnp.round(4 * x) + lax.round(3 * x, lax.RoundingMethod.AWAY_FROM_ZERO),
+    "finite": lambda x: jnp.isfinite(1 / (x - x[0, 0])),
+    "whole powers": lambda x: x**3 + x**-2 + x**0,
+    "fractional powers": lambda x: jnp.abs(x) ** 0.7,
+    "custom derivative": lambda x: jax.nn.relu(x) + jax.nn.silu(x),
+    "softmax": lambda x: jax.nn.softmax(x, axis=0),
+    "condition": lambda x: lax.cond(x[0, 0] > 0, jnp.sin, lambda y: y + 1, x),
+    "switch": lambda x: lax.switch(jnp.int32(x[0, 0] > 0), [jnp.sin, lambda y: y + 1], x),
+    "scan": lambda x: lax.scan(lambda c, row: (c * row, c + row), x[0], x)[1],
+    "backward scan": lambda x: lax.scan(lambda c, row: (c + row, c), x[0], x, reverse=True)[0],
+    "nothing": lambda x: x[:0].sum(0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rules(name):
+    got = jax.jit(jax.vmap(natively(lambda x: [CASES[name](x)])))(np.stack([A, -A, 2 * A]))[0]
+    want = jax.vmap(CASES[name])(np.stack([A, -A, 2 * A]))
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def _unrolled(function, *args):
+    return unroll(_jax.open_program(function, args)[0])
+
+
+def test_repetitions_and_dead_code_are_gone():
+    def function(x):
+        jnp.exp(x)
+        return [jnp.sin(x) * x + x * jnp.sin(x), jnp.sin(x)]
+
+    names = [s.operation for s in _unrolled(function, 1.0).statements]
+    assert sorted(names) == ["add", "input", "mul", "sin"]
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "reason"),
+    [
+        (lambda x: [jnp.linalg.cholesky(x)], (np.eye(3),), "cholesky float64.3,3. .* no rule for cholesky"),
+        (lambda x: [x.astype(jnp.bfloat16)], (np.ones(2),), "convert_element_type .* numbers of type bfloat16"),
+        (lambda x: [lax.while_loop(lambda y: y < 3, lambda y: 2 * y, x)], (1.0,), "no rule for while"),
+        (lambda x, n: [x[n]], (np.ones(4), 2), "dynamic_slice .* not known beforehand"),
+        (lambda x: [jnp.outer(x, x) @ jnp.outer(x, x)], (np.ones(40),), "more than 20,000 statements"),
+        (lambda x: [lax.scan(lambda c, _: (jnp.sin(c), None), x, length=10**6)[0]], (1.0,), "sin .*more than 20,000"),
+        (lambda x: [x % 3], (7,), "remainders of integers"),
+    ],
+)
+def test_what_cannot_be_taken_is_named(function, args, reason):
+    with pytest.raises(NativeError, match=f"cannot take .*{reason}"):
+        _unrolled(function, *args)

@@ -1,0 +1,142 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+import graphax as gx
+from alphagrad.tasks import TASKS
+from graphax.errors import GraphaxError, NativeError
+
+from .comparing import array, assert_same
+from .programs import programs
+
+
+def scalars(x, y):
+    return jnp.sin(x) * y, jnp.where(x > y, x * x, y / x)
+
+
+def names(function, *args):
+    return {eqn.primitive.name for eqn in jax.make_jaxpr(function)(*args).jaxpr.eqns}
+
+
+@pytest.mark.parametrize("order", ["auto", "fwd", "rev", "markowitz"])
+@pytest.mark.parametrize("batch", [None, 5, 16])
+def test_native_is_the_jacobian(order, batch):
+    args = (array(seed=1), array(seed=2)) if batch is None else (array(batch, seed=1), array(batch, seed=2))
+    ours, theirs = gx.jacve(scalars, order, argnums=(0, 1), backend="native"), jax.jacfwd(scalars, (0, 1))
+    if batch is not None:
+        ours, theirs = jax.vmap(ours), jax.vmap(theirs)
+    assert_same(jax.jit(ours)(*args), theirs(*args))
+
+
+@settings(max_examples=8, deadline=None)
+@given(programs(steps=5, inputs=2))
+def test_random_programs(program):
+    args = program.arguments()
+    numbers = tuple(range(len(args)))
+    try:
+        got = jax.jit(gx.jacve(program, argnums=numbers, backend="native"))(*args)
+    except NativeError:
+        # A program may index by what it computes.
+        assume(False)
+    assert_same(got, jax.jacrev(program, numbers)(*args))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_value_aux_and_sparse(sparse):
+    def function(w, x):
+        return jnp.tanh(w @ x), {"norm": jnp.sum(x * x)}
+
+    w, x = array(2, 3), array(3)
+    run = gx.value_and_jacve(function, argnums=(0, 1), has_aux=True, sparse=sparse, backend="native")
+    (value, aux), jacobian = jax.jit(run)(w, x)
+    jacobian = [block.todense() for block in jacobian] if sparse else list(jacobian)
+    assert_same(value, jnp.tanh(w @ x))
+    assert_same(aux["norm"], jnp.sum(x * x))
+    assert_same(jacobian, list(jax.jacrev(lambda *a: function(*a)[0], (0, 1))(w, x)))
+    assert_same(gx.jacve(function, has_aux=True, backend="native")(w, x)[1]["norm"], aux["norm"])
+
+
+def test_hessian():
+    x = array(3)
+    function = lambda x: jnp.sum(jnp.sin(x) * x[::-1])
+    assert_same(gx.hessve(function, backend="native")(x), jax.hessian(function)(x))
+
+
+def test_other_arguments_are_operands():
+    """Mapped or traced, an argument that is not differentiated reaches the kernel."""
+    run = jax.vmap(gx.jacve(lambda x, y: x * x * y, backend="native"), in_axes=(0, 0))
+    assert_same(jax.jit(run)(np.arange(3.0), np.arange(3.0)), 2 * np.arange(3.0) ** 2)
+
+
+def test_inside_another_elimination_it_is_seen_through():
+    inner = lambda backend: lambda x: gx.jacve(lambda x: jnp.sin(x) * x, backend=backend)(x) * x
+    graphs = [gx.build_graph(inner(backend), 0.3) for backend in ("xla", "native")]
+    assert graphs[0].fingerprint == graphs[1].fingerprint
+    mapped = lambda x: jax.vmap(inner("native"))(x)
+    x = array(3)
+    assert_same(gx.jacve(mapped)(x), jax.jacrev(jax.vmap(inner("xla")))(x))
+
+
+def test_auto_takes_what_it_can():
+    assert names(gx.jacve(scalars, argnums=(0, 1)), 1.0, 2.0) == {"graphax_kernel"}
+    assert "graphax_kernel" not in names(gx.jacve(jnp.linalg.inv), np.eye(3))
+    assert "graphax_kernel" not in names(gx.jacve(scalars, backend="xla"), 1.0, 2.0)
+    assert_same(jax.jit(gx.jacve(jnp.linalg.inv))(np.eye(3)), jax.jacrev(jnp.linalg.inv)(np.eye(3)))
+
+
+def test_auto_without_llvm(monkeypatch):
+    monkeypatch.setattr("graphax.native.host.available", lambda: False)
+    assert "graphax_kernel" not in names(gx.jacve(scalars), 1.0, 2.0)
+    assert gx.explain(scalars, 1.0, 2.0).backend.reason == "llvmlite is not installed"
+
+
+def test_one_point_of_large_arrays_is_left_to_xla():
+    text = lambda function, x: jax.jit(function).lower(x).as_text()
+    chain = lambda x: jnp.sin(x) * jnp.cos(x)
+    assert "graphax" not in text(gx.jacve(chain, sparse=True), np.ones(64))
+    assert "custom_call @graphax" in text(jax.vmap(gx.jacve(chain)), np.ones((64, 4)))
+
+
+def test_explain_says_which_and_why():
+    explained = gx.explain(scalars, 1.0, 2.0)
+    assert explained.backend.name == "native"
+    assert "Backend on the CPU: native" in str(explained)
+    explained = gx.explain(jnp.linalg.inv, np.eye(3))
+    assert explained.backend.name == "xla"
+    assert "no rule for lu" in explained.backend.reason
+    assert gx.explain(scalars, 1.0, 2.0, backend="xla").backend.reason == "as asked for"
+    assert "xla unless mapped" in str(gx.explain(lambda x: jnp.sin(x), np.ones(16)).backend)
+
+
+@pytest.mark.parametrize("call", [gx.jacve, gx.value_and_jacve, gx.hessve, lambda f, **k: gx.explain(f, 1.0, **k)])
+def test_unknown_backend(call):
+    with pytest.raises(GraphaxError, match="unknown backend 'cuda'; it is one of: auto, native, xla"):
+        call(jnp.sin, backend="cuda")
+
+
+def test_native_names_what_it_cannot_take():
+    with pytest.raises(NativeError, match=r"cannot take lu float64\[3,3\].*no rule for lu"):
+        gx.jacve(jnp.linalg.inv, backend="native")(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "name", ["RoeFlux_1d", "RobotArm_6DOF", "HumanHeartDipole", "PropaneCombustion", "BlackScholes"]
+)
+def test_error_is_at_most_twice_that_of_jax(name):
+    task = TASKS[name]
+    rng = np.random.default_rng(0)
+    args = [np.asarray(x * (1 + 0.02 * rng.normal(size=(16, *x.shape))), np.float32) for x in task.arguments()]
+    run = lambda kind: jax.jit(jax.vmap(kind))
+    reverse = jax.jacrev(task.function, task.argnums)
+    exact = run(reverse)(*(x.astype(np.float64) for x in args))
+    native = run(gx.jacve(task.function, argnums=task.argnums, backend="native"))(*args)
+    assert _error(native, exact) <= 2 * _error(run(reverse)(*args), exact)
+
+
+def _error(got, exact):
+    """The largest error, relative to the largest entry of the Jacobian."""
+    pairs = list(zip(jax.tree.leaves(got), jax.tree.leaves(exact), strict=True))
+    largest = max(float(jnp.max(jnp.abs(want))) for _, want in pairs)
+    return max(float(jnp.max(jnp.abs(ours - want))) for ours, want in pairs) / largest
