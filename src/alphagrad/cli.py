@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .bench_command import bench
 from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json, weights
 from .play_command import play
 from .train_command import train
@@ -66,6 +67,7 @@ app = typer.Typer(
 )
 app.command("train")(train)
 app.command("play")(play)
+app.command("bench")(bench)
 
 
 class Counted(StrEnum):

@@ -1,0 +1,47 @@
+"""Times that can be compared: contenders take turns, so that whatever else the machine does is shared by all."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+# How often each contender runs at least, however long it takes.
+FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one contender: the median, and between which 95 % of them lie."""
+
+    median: float
+    low: float
+    high: float
+    runs: int
+
+    @staticmethod
+    def of(seconds: list[float]) -> "Timing":
+        low, median, high = (float(x) for x in np.percentile(seconds, (2.5, 50, 97.5)))
+        return Timing(median, low, high, len(seconds))
+
+
+def take_turns(
+    calls: Mapping[str, Callable[[], None]],
+    seconds: Mapping[str, list[float]],
+    repeat: int,
+    limit: float,
+    tick: Callable[[int], None],
+) -> None:
+    """Run each ``repeat`` times, one after the other in every round, and add how long it took to its ``seconds``.
+
+    Every round has an order of its own, so that nobody always finds the caches as the same other one left them. A contender that has used up its share of ``limit`` seconds is left out of further rounds.
+    """
+    share = limit / max(1, len(calls))
+    names, rng = list(calls), np.random.default_rng(0)
+    for turn in range(repeat):
+        tick(turn)
+        for name in rng.permutation(names):
+            if turn < FEWEST or sum(seconds[name]) < share:
+                start = time.perf_counter()
+                calls[name]()
+                seconds[name].append(time.perf_counter() - start)
