@@ -23,11 +23,13 @@ from .run_folder import RunError
 from .training_report import baselines, read_curve
 
 try:
+    from matplotlib import colormaps
     from matplotlib.figure import Figure
 except ModuleNotFoundError as missing:
     message = "alphagrad.plot needs matplotlib: pip install 'graphax-alphagrad[plot]'"
     raise ImportError(message, name="matplotlib") from missing
 
+COLOURS = colormaps["tab20"]
 # Of a panel, of which there is one for each task of a benchmark.
 WIDTH, HEIGHT, MOST_COLUMNS = 4.8, 3.6, 3
 STYLES = {"forward": ":", "reverse": "--", "markowitz": "-."}
@@ -92,7 +94,8 @@ def batch_scaling(results: str | os.PathLike | dict[str, Any]) -> tuple[Figure, 
         _draw_times(panel, name, [row for row in rows if row["task"] == name], contenders)
     for panel in panels.flat[len(names) :]:
         panel.set_axis_off()
-    panels.flat[0].legend(fontsize="small")
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize="small")
     return figure, panels[0, 0] if len(names) == 1 else panels
 
 
@@ -102,7 +105,9 @@ def _draw_times(axes: Any, name: str, rows: list[dict[str, Any]], contenders: li
         own = sorted((row for row in rows if row["contender"] == contender), key=lambda row: row[along])
         low, middle, high = (np.array([1e3 * row["seconds"][key] for row in own]) for key in ("low", "median", "high"))
         places = [row[along] for row in own]
-        axes.errorbar(places, middle, (middle - low, high - middle), label=contender, color=f"C{number}", capsize=2)
+        axes.errorbar(
+            places, middle, (middle - low, high - middle), label=contender, color=COLOURS(number % COLOURS.N), capsize=2
+        )
     axes.set(title=name, xlabel="size, as multiple" if along == "scale" else "batch", ylabel="ms")
     axes.set(xscale="log", yscale="log")
 

@@ -28,10 +28,16 @@ def exact_entries(case: Case, count: int = POINTS) -> list[np.ndarray]:
 
 
 def relative_error(got: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
-    """The largest error of an entry, relative to the largest entry of its array."""
+    """The largest error of an entry, relative to the largest entry of its array.
+
+    Entries that are not finite in float64 are left out; what is not finite elsewhere is infinitely wrong.
+    """
     worst = 0.0
     for ours, theirs in zip(got, exact, strict=True):
-        difference = np.abs(np.asarray(ours, np.float64).reshape(theirs.shape) - theirs)
-        scale = float(np.max(np.abs(theirs), initial=0.0)) or 1.0
-        worst = max(worst, float(np.max(difference, initial=0.0)) / scale)
+        finite = np.isfinite(theirs)
+        values, wanted = np.asarray(ours, np.float64).reshape(theirs.shape)[finite], theirs[finite]
+        if not np.isfinite(values).all():
+            return float("inf")
+        scale = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
+        worst = max(worst, float(np.max(np.abs(values - wanted), initial=0.0)) / scale)
     return worst

@@ -13,7 +13,7 @@ from .contender import JAX_MODES, Contender, elimination, jax_mode
 from .measure import Benchmark, Measurement
 from .orders import BEST, PAPER
 from .peers import peer
-from .report import best_of_jax, median
+from .report import best_of_jax, finite, median
 
 AUTO = "auto/auto"
 # A case that fails is measured again so many times, with as many repetitions more, before that is believed.
@@ -38,7 +38,7 @@ class Finding:
         case = self.case
         return {
             "task": case.task.name, "batch": case.batch, "scale": case.scale, "dtype": case.dtype,
-            "contender": self.contender, "value": self.value, "limit": self.limit, "kept": self.kept,
+            "contender": self.contender, "value": finite(self.value), "limit": self.limit, "kept": self.kept,
             "detail": self.detail,
         }  # fmt: skip
 

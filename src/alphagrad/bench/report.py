@@ -1,6 +1,7 @@
 """Measurements as tables for people and as data."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -92,12 +93,17 @@ def _summary(measurements: Sequence[Measurement]) -> str:
     return table("Medians in milliseconds", ["task", "batch", *contenders], rows)
 
 
+def finite(number: float | None) -> float | None:
+    """A number that JSON can hold; None stands for what it cannot."""
+    return number if number is not None and math.isfinite(number) else None
+
+
 def _as_dict(row: Measurement) -> dict[str, Any]:
     case = row.case
     return {
         "task": case.task.name, "batch": case.batch, "scale": case.scale, "dtype": case.dtype,
         "contender": row.contender, "seconds": row.timing and asdict(row.timing),
-        "compile_seconds": row.compile_seconds, "memory_bytes": row.memory, "relative_error": row.error,
+        "compile_seconds": row.compile_seconds, "memory_bytes": row.memory, "relative_error": finite(row.error),
         "reason": row.reason,
     }  # fmt: skip
 
