@@ -17,8 +17,10 @@ from .unroll import LIMIT, unroll
 
 __all__ = ["as_kernel", "set_threads"]
 
-# More statements than this take longer to compile than it is polite to without being asked.
-LIMIT_UNASKED = 4_000
+# More statements than this take longer to compile than it is polite to without being asked. An element of a result
+# counts as a few of them: it is moved between lanes and stored.
+LIMIT_UNASKED = 8_000
+STATEMENTS_OF_A_RESULT = 4
 
 assert unroll_rules.RULES
 
@@ -33,4 +35,7 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
     host.host()
     program, operands = _jax.open_program(function, args)
     statements = unroll(program, LIMIT if required else LIMIT_UNASKED)
+    results = sum(map(len, statements.results))
+    if not required and len(statements.statements) + STATEMENTS_OF_A_RESULT * results > LIMIT_UNASKED:
+        raise NativeError(f"compiling {results:,} elements of results would take long")
     return Kernel(program, statements, required), operands
