@@ -83,10 +83,12 @@ def _symbolic(case: Case) -> Symbolic:
 
     example = case.task.arguments(case.scale)
     with jax.enable_x64(True):
-        program, _ = _jax.open_program(_flat(case.function), [np.asarray(x, np.float64) for x in example])
+        program, operands = _jax.open_program(_flat(case.function), [np.asarray(x, np.float64) for x in example])
     statements = unroll(program, LIMIT)
     symbols = [casadi.SX.sym(f"x{n}", int(x.size)) for n, x in enumerate(example)]
-    outputs = _evaluated(statements, symbols)
+    # Arrays that the function closes over come first.
+    held = [casadi.DM(np.asarray(x, np.float64).ravel()) for x in operands[: len(operands) - len(symbols)]]
+    outputs = _evaluated(statements, [*held, *symbols])
     by = casadi.vertcat(*(symbols[number] for number in case.task.argnums))
     jacobian = casadi.jacobian(casadi.vertcat(*outputs), by)
     groups = [

@@ -6,6 +6,7 @@ function of one point ──unroll──▶ Statements   arrays taken apart, rep
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .. import _jax
@@ -34,8 +35,8 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
         raise NativeError("llvmlite is not installed")
     host.host()
     program, operands = _jax.open_program(function, args)
-    statements = unroll(program, LIMIT if required else LIMIT_UNASKED)
-    results = sum(map(len, statements.results))
-    if not required and len(statements.statements) + STATEMENTS_OF_A_RESULT * results > LIMIT_UNASKED:
+    results = sum(prod(_jax.shape(atom)) for atom in program.outputs)
+    room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results
+    if room < 0:
         raise NativeError(f"compiling {results:,} elements of results would take long")
-    return Kernel(program, statements, required), operands
+    return Kernel(program, unroll(program, room), required), operands

@@ -7,7 +7,7 @@ from alphagrad.bench.case import Case
 from alphagrad.tasks import TASKS, UNSEEN
 
 
-@pytest.mark.parametrize("name", ["EnzymeReaction", "PropaneCombustion"])
+@pytest.mark.parametrize("name", ["SABR", "PropaneCombustion"])
 @pytest.mark.parametrize("x64", [True, False])
 def test_exact_entries_are_in_double_precision(name, x64):
     with jax.enable_x64(x64):

@@ -8,6 +8,7 @@ from alphagrad.bench.promises import AGAIN, PROMISES, as_text, check, verdict
 from alphagrad.bench.timing import Timing
 from alphagrad.tasks import TASKS
 
+LONG_TO_COMPILE = ("random_g", "random_f", "RoeFlux_3d")
 CASE = Case(TASKS["RoeFlux_1d"], 512)
 
 
@@ -28,7 +29,9 @@ class Fixed:
         return self.rows
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG_TO_COMPILE else name for name in TASKS]
+)
 def test_accuracy(name):
     """The promise itself, for every task with the presets and with the orders that ship."""
     benchmark = Benchmark(Effort(1, 1.0), lambda text: None)
