@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from graphax import _jax
+from graphax.errors import NativeError
 from graphax.native.statements import Statements
 from graphax.native.unroll import unroll
 
@@ -84,7 +85,10 @@ def _symbolic(case: Case) -> Symbolic:
     example = case.task.arguments(case.scale)
     with jax.enable_x64(True):
         program, operands = _jax.open_program(_flat(case.function), [np.asarray(x, np.float64) for x in example])
-    statements = unroll(program, LIMIT)
+    try:
+        statements = unroll(program, LIMIT)
+    except NativeError as error:
+        raise Unavailable(f"it cannot be written in single numbers: {str(error).rpartition('): ')[2]}") from None
     symbols = [casadi.SX.sym(f"x{n}", int(x.size)) for n, x in enumerate(example)]
     # Arrays that the function closes over come first.
     held = [casadi.DM(np.asarray(x, np.float64).ravel()) for x in operands[: len(operands) - len(symbols)]]

@@ -3,11 +3,15 @@
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from math import prod
 
 from ..errors import AlphagradError
 from .case import Case
 from .contender import Contender, Ready, compiled
 from .orders import Unavailable
+
+# It keeps for every value on the way which inputs it depends on; with ten times as many it needs tens of gigabytes.
+ASDEX_LIMIT = 100_000_000
 
 
 def peer(name: str) -> Contender:
@@ -30,6 +34,12 @@ def _asdex(case: Case) -> Ready:
     import asdex
 
     example = case.task.arguments(case.scale)
+    graph = case.task.graph(scale=case.scale)
+    values, inputs = (
+        sum(prod(graph.vertices[n].shape) for n in group) for group in (graph.intermediates, graph.inputs)
+    )
+    if values * inputs > ASDEX_LIMIT:
+        raise Unavailable(f"its detection of sparsity runs out of memory on {values:,} values of {inputs:,} inputs")
     with warnings.catch_warnings():
         # That colours save nothing on dense Jacobians is seen in the results.
         warnings.simplefilter("ignore")
