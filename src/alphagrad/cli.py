@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .bench_command import bench
 from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json, weights
 from .play_command import play
 from .show_command import report, show
@@ -69,6 +70,7 @@ app.command("train")(train)
 app.command("play")(play)
 app.command("show")(show)
 app.command("report")(report)
+app.command("bench")(bench)
 
 
 class Counted(StrEnum):

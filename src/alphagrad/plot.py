@@ -1,8 +1,9 @@
-"""Learning curves of training runs, drawn with matplotlib.
+"""Learning curves of training runs and times of benchmarks, drawn with matplotlib.
 
-from alphagrad.plot import learning_curve
+from alphagrad.plot import batch_scaling, learning_curve
 
 fig, ax = learning_curve("runs/alphazero-RoeFlux_1d-0")
+fig, ax = batch_scaling("bench.json")
 fig.savefig("curve.svg")
 """
 
@@ -13,17 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import tasks
+from .bench.report import read as read_benchmark
 from .finders.objective import Objective
 from .run_folder import RunError
 from .training_report import baselines, read_curve
 
 try:
+    from matplotlib import colormaps
     from matplotlib.figure import Figure
 except ModuleNotFoundError as missing:
     message = "alphagrad.plot needs matplotlib: pip install 'graphax-alphagrad[plot]'"
     raise ImportError(message, name="matplotlib") from missing
 
+COLOURS = colormaps["tab20"]
+# Of a panel, of which there is one for each task of a benchmark.
+WIDTH, HEIGHT, MOST_COLUMNS = 4.8, 3.6, 3
 STYLES = {"forward": ":", "reverse": "--", "markowitz": "-."}
 
 
@@ -62,6 +70,46 @@ def learning_curve(run: str | os.PathLike) -> tuple[Figure, Any]:
     axes.set(xlabel="games", ylabel=curve.objective)
     axes.legend()
     return figure, axes
+
+
+def batch_scaling(results: str | os.PathLike | dict[str, Any]) -> tuple[Figure, Any]:
+    """Draw the times of a benchmark over batches, or over sizes where these differ; the figure and its axes.
+
+    Bars reach from the 2.5 to the 97.5 percentile. The axes of several tasks are an array.
+
+    Args:
+        results: a file that ``alphagrad bench --save`` wrote, or what it holds.
+    """
+    found = results if isinstance(results, dict) else read_benchmark(Path(results))
+    rows = [row for row in found["measurements"] if row["seconds"]]
+    if not rows:
+        raise RunError("the benchmark has no times to draw")
+    names = list(dict.fromkeys(row["task"] for row in rows))
+    contenders = list(dict.fromkeys(row["contender"] for row in rows))
+    columns = min(len(names), MOST_COLUMNS)
+    lines = -(-len(names) // columns)
+    figure = Figure(figsize=(WIDTH * columns, HEIGHT * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False)
+    for panel, name in zip(panels.flat, names, strict=False):
+        _draw_times(panel, name, [row for row in rows if row["task"] == name], contenders)
+    for panel in panels.flat[len(names) :]:
+        panel.set_axis_off()
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize="small")
+    return figure, panels[0, 0] if len(names) == 1 else panels
+
+
+def _draw_times(axes: Any, name: str, rows: list[dict[str, Any]], contenders: list[str]) -> None:
+    along = "scale" if len({row["scale"] for row in rows}) > 1 else "batch"
+    for number, contender in enumerate(contenders):
+        own = sorted((row for row in rows if row["contender"] == contender), key=lambda row: row[along])
+        low, middle, high = (np.array([1e3 * row["seconds"][key] for row in own]) for key in ("low", "median", "high"))
+        places = [row[along] for row in own]
+        axes.errorbar(
+            places, middle, (middle - low, high - middle), label=contender, color=COLOURS(number % COLOURS.N), capsize=2
+        )
+    axes.set(title=name, xlabel="size, as multiple" if along == "scale" else "batch", ylabel="ms")
+    axes.set(xscale="log", yscale="log")
 
 
 def _of_folder(folder: Path) -> Curve:

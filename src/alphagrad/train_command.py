@@ -130,15 +130,15 @@ def train(
 
 
 def _run(options: Options, config: Any, targets: dict[str, "Target"], output: Output) -> None:
+    from .status_line import StatusLine
     from .tracking import tracked
     from .training import train as run_training
-    from .training_line import TrainingLine
     from .training_report import Report, write_results
 
     graphs = {name: target.graph(simplify=False) for name, target in targets.items()}
     _check_graphs(graphs)
     minimize, folder = weights(options.minimize), output.folder
-    with TrainingLine(output.quiet or output.as_json) as line, tracked(output.tracker, folder, asdict(config)) as track:
+    with StatusLine(output.quiet or output.as_json) as line, tracked(output.tracker, folder, asdict(config)) as track:
         line.say("preparing the games, compiling (a minute for large graphs)…")
 
         def show(now: "TrainingProgress") -> None:

@@ -8,7 +8,7 @@ import pytest
 from matplotlib import use
 from typer.testing import CliRunner
 
-from alphagrad import presets, settings, train_command, training, training_line
+from alphagrad import presets, settings, status_line, train_command, training
 from alphagrad.cli import app
 from alphagrad.errors import SearchError
 from alphagrad.plot import learning_curve
@@ -220,7 +220,7 @@ def finished(*args, **options):
 
 def test_an_interrupted_run_gives_the_best_so_far(monkeypatch, tmp_path):
     monkeypatch.setattr(training, "train", finished)
-    monkeypatch.setattr(training_line, "EVERY", 0.0)
+    monkeypatch.setattr(status_line, "EVERY", 0.0)
     result = alphagrad("train", "ppo", "mine:f", "--args", "mine:make_args", "--seconds", "9", "--seed", "7")
     assert result.exit_code == 0
     assert result.stderr == "ppo: iteration 1, f 5 (at least 4), 8 games (8.0/s), 1.0 s\n"
@@ -231,7 +231,7 @@ def test_an_interrupted_run_gives_the_best_so_far(monkeypatch, tmp_path):
 
 def test_progress_on_a_terminal_and_in_silence(monkeypatch, tmp_path):
     monkeypatch.setattr(training, "train", finished)
-    monkeypatch.setattr(training_line, "EVERY", 0.0)
+    monkeypatch.setattr(status_line, "EVERY", 0.0)
     command = ("train", "ppo", "EnzymeReaction", "--seconds", "9")
     shown = alphagrad(*command, "--folder", "a", env={"FORCE_COLOR": "1", "TERM": "xterm"})
     assert "EnzymeReaction 5 (at least 4)" in shown.stderr

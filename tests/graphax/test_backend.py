@@ -140,3 +140,15 @@ def _error(got, exact):
     pairs = list(zip(jax.tree.leaves(got), jax.tree.leaves(exact), strict=True))
     largest = max(float(jnp.max(jnp.abs(want))) for _, want in pairs)
     return max(float(jnp.max(jnp.abs(ours - want))) for ours, want in pairs) / largest
+
+
+def test_one_point_of_many_operations_is_a_kernel():
+    task = TASKS["RoeFlux_3d"]
+    lowered = jax.jit(gx.jacve(task.function, argnums=task.argnums)).lower(*task.arguments())
+    assert "custom_call @graphax" in lowered.as_text()
+
+
+def test_auto_does_not_compile_for_long():
+    """That of an elementwise function of 256 numbers would take minutes: it has as many results as a matrix."""
+    assert "graphax_kernel" not in names(gx.jacve(jnp.sin), np.ones(256))
+    assert "elements of results would take long" in gx.explain(jnp.sin, np.ones(256)).backend.reason

@@ -34,13 +34,15 @@ def take_turns(
 ) -> None:
     """Run each ``repeat`` times, one after the other in every round, and add how long it took to its ``seconds``.
 
-    A contender that has used up its share of ``limit`` seconds is left out of further rounds.
+    Every round has an order of its own, so that nobody always finds the caches as the same other one left them. A
+    contender that has used up its share of ``limit`` seconds is left out of further rounds.
     """
     share = limit / max(1, len(calls))
+    names, rng = list(calls), np.random.default_rng(0)
     for turn in range(repeat):
         tick(turn)
-        for name, call in calls.items():
+        for name in (names[place] for place in rng.permutation(len(names))):
             if turn < FEWEST or sum(seconds[name]) < share:
                 start = time.perf_counter()
-                call()
+                calls[name]()
                 seconds[name].append(time.perf_counter() - start)

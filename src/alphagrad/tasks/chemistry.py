@@ -26,8 +26,9 @@ def peng_robinson(temperature, volume, critical_temperature, critical_pressure, 
 
 def enzyme_reaction(x1, x2, x3, x4):
     """Residuals of the Kowalik-Osborne kinetics of an enzyme at eleven concentrations."""
-    v = jnp.asarray(CONCENTRATIONS)
-    return jnp.asarray(RATES) - x1 * (v**2 + x2 * v) / (v**2 + x3 * v + x4)
+    dtype = jnp.result_type(x1)
+    v = jnp.asarray(CONCENTRATIONS, dtype)
+    return jnp.asarray(RATES, dtype) - x1 * (v**2 + x2 * v) / (v**2 + x3 * v + x4)
 
 
 def _torsion_energy(a, b, c, d, barrier, stiffness):

@@ -6,6 +6,7 @@ function of one point ──unroll──▶ Statements   arrays taken apart, rep
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from .. import _jax
@@ -17,8 +18,10 @@ from .unroll import LIMIT, unroll
 
 __all__ = ["as_kernel", "set_threads"]
 
-# More statements than this take longer to compile than it is polite to without being asked.
-LIMIT_UNASKED = 4_000
+# More statements than this take longer to compile than it is polite to without being asked. An element of a result
+# counts as a few of them: it is moved between lanes and stored.
+LIMIT_UNASKED = 8_000
+STATEMENTS_OF_A_RESULT = 4
 
 assert unroll_rules.RULES
 
@@ -32,5 +35,8 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
         raise NativeError("llvmlite is not installed")
     host.host()
     program, operands = _jax.open_program(function, args)
-    statements = unroll(program, LIMIT if required else LIMIT_UNASKED)
-    return Kernel(program, statements, required), operands
+    results = sum(prod(_jax.shape(atom)) for atom in program.outputs)
+    room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results
+    if room < 0:
+        raise NativeError(f"compiling {results:,} elements of results would take long")
+    return Kernel(program, unroll(program, room), required), operands

@@ -17,8 +17,10 @@ from . import disk, host
 from .kernel import Layout, kernel_code
 from .statements import Statements
 
-# With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays.
+# With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
+# of many operations XLA makes many loops, and starting those takes longer than the arithmetic.
 _LARGEST_ARRAY_ALONE = 8
+_MOST_EQUATIONS_OF_XLA_ALONE = 100
 
 # Results of so many bytes leave the caches before anything reads them.
 _STREAMED_FROM = 8 << 20
@@ -55,8 +57,10 @@ class Kernel:
     def reason_for_xla_alone(self) -> str | None:
         """Why a single point is better left to XLA, or None."""
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
-        largest = max(map(prod, shapes), default=0)
-        return f"single point, arrays of {largest} elements" if largest > _LARGEST_ARRAY_ALONE else None
+        largest, equations = max(map(prod, shapes), default=0), len(self.program.equations)
+        if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE:
+            return None
+        return f"single point, few operations on arrays of {largest} elements"
 
 
 def _results(

@@ -1,21 +1,17 @@
-"""How training stands: a line of the terminal that changes, or a line now and then where there is none."""
+"""How work that takes long stands: a line of the terminal that changes, or a line now and then where there is none."""
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from .training import TrainingProgress
-
 # Seconds between lines where stderr is not a terminal.
 EVERY = 20.0
 
 
-class TrainingLine:
+class StatusLine:
     """A line on stderr; nothing if ``quiet``."""
 
     def __init__(self, quiet: bool = False):
@@ -24,7 +20,7 @@ class TrainingLine:
         self._status = Status("", console=self._console) if self._console.is_terminal and not quiet else None
         self._next = time.monotonic() + EVERY
 
-    def __enter__(self) -> "TrainingLine":
+    def __enter__(self) -> "StatusLine":
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -37,8 +33,8 @@ class TrainingLine:
             self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
             self._status.start()
 
-    def show(self, now: "TrainingProgress") -> None:
-        """The callback for ``alphagrad.train(progress=...)``."""
+    def show(self, now: object) -> None:
+        """Show what it says of itself, such as progress does for ``alphagrad.train(progress=...)``."""
         self.say(str(now))
         if self._status is None and not self._quiet and time.monotonic() >= self._next:
             self._console.print(Text(str(now)), soft_wrap=True)

@@ -1,0 +1,122 @@
+"""What is measured: tasks at sizes of arrays and batches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import tasks
+from ..errors import TaskError
+from ..tasks.task import Arguments, Task
+
+DTYPES = ("float32", "float64")
+# Of the paper's table 2, which names both.
+BATCH, NETWORK_SCALE = 512, 16
+# The paper draws its figures over batches without saying which.
+FIGURE_BATCHES = (1, 8, 64, 512, 4096, 65536)
+FIGURE_SCALES = (1, 2, 4, 8, 16)
+# Networks grow with their batch, which is this at first.
+FIRST_BATCH = 8
+# A Jacobian of more numbers is left out of the figures; that of random_f has 2,600 at each point.
+LARGEST_JACOBIAN = 1 << 26
+SINGLE_SAMPLE = ("TransformerEncoder", "BatchedTransformer")
+# By how much points of a batch differ from the example, relatively.
+SPREAD = 0.02
+
+
+@dataclass(frozen=True)
+class Case:
+    """A task on a batch; a batch of one is the function itself, without `jax.vmap`."""
+
+    task: Task
+    batch: int
+    scale: int = 1
+    dtype: str = "float32"
+
+    def __str__(self):
+        size = f", sizes ×{self.scale}" if self.scale > 1 else ""
+        return f"{self.task.name}, batch {self.batch:,}{size}, {self.dtype}"
+
+    @property
+    def function(self) -> Callable:
+        return self.task.function
+
+    @cached_property
+    def points(self) -> Arguments:
+        """Arguments for the whole batch, the same in every run."""
+        rng = np.random.default_rng(0)
+        example = self.task.arguments(self.scale)
+        if self.batch == 1:
+            return tuple(np.asarray(x, self.dtype) for x in example)
+        return tuple(
+            np.asarray(x if axis is None else x * (1 + SPREAD * rng.normal(size=(self.batch, *x.shape))), self.dtype)
+            for x, axis in zip(example, self.task.batch_axes, strict=True)
+        )
+
+    def first(self, count: int) -> Arguments:
+        """The arguments of so many points at the beginning of the batch."""
+        return tuple(x[:count] if has_batch else x for x, has_batch in zip(self.points, self.batched, strict=True))
+
+    @property
+    def batched(self) -> tuple[bool, ...]:
+        """Which arguments differ from point to point."""
+        return tuple(axis is not None and self.batch > 1 for axis in self.task.batch_axes)
+
+    def over_batch(self, function: Callable) -> Callable:
+        """A function of one point as one of the batch."""
+        axes = tuple(0 if has_batch else None for has_batch in self.batched)
+        return jax.vmap(function, in_axes=axes) if self.batch > 1 else function
+
+    def shapes(self) -> list[Any]:
+        """What the arrays of the Jacobian look like, in JAX's order."""
+        jacobian = self.over_batch(jax.jacrev(self.function, self.task.argnums))
+        return jax.tree.leaves(jax.eval_shape(jacobian, *self.points))
+
+
+def of_table(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
+    """As in the paper's table 2: a batch of 512, networks sixteen times as large, transformers on one sample."""
+    return [Case(task, 1 if task.name in SINGLE_SAMPLE else BATCH, _table_scale(task), dtype) for task in chosen]
+
+
+def of_figures(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
+    """As in the paper's figures: over batches, and for networks over sizes, with which the batch grows."""
+    cases = []
+    for task in chosen:
+        if not has_sizes(task):
+            entries = sum(prod(shape.shape) for shape in Case(task, 1).shapes())
+            batches = [batch for batch in FIGURE_BATCHES if batch * entries <= LARGEST_JACOBIAN]
+            cases += [Case(task, batch, 1, dtype) for batch in batches]
+        else:
+            single = task.name in SINGLE_SAMPLE
+            cases += [Case(task, 1 if single else FIRST_BATCH * scale, scale, dtype) for scale in FIGURE_SCALES]
+    return cases
+
+
+def of_paper(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
+    """All sizes and batches of the paper, without repetitions."""
+    cases = []
+    for task in chosen:
+        found = {(case.batch, case.scale): case for case in of_figures([task], dtype) + of_table([task], dtype)}
+        cases += [found[key] for key in sorted(found)]
+    return cases
+
+
+def has_sizes(task: Task) -> bool:
+    """Whether a scale changes the task."""
+    shapes = [[x.shape for x in task.arguments(scale)] for scale in (1, 2)]
+    return shapes[0] != shapes[1]
+
+
+def checked_scale(task: Task, scale: int) -> int:
+    if scale > 1 and not has_sizes(task):
+        sized = [name for name, other in (tasks.TASKS | tasks.UNSEEN).items() if has_sizes(other)]
+        raise TaskError(f"--scale {scale}: {task.name} has no sizes to multiply; those that have: {', '.join(sized)}")
+    return scale
+
+
+def _table_scale(task: Task) -> int:
+    return NETWORK_SCALE if has_sizes(task) else 1

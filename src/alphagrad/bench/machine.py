@@ -1,0 +1,63 @@
+"""On what a benchmark ran: the processor and the versions that times depend on."""
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("jax", "jaxlib", "numpy", "llvmlite", "casadi", "asdex", "graphax-alphagrad")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine; ``threads`` is None where nothing limits them, and versions are those of what is installed."""
+
+    processor: str
+    cores: int
+    platform: str
+    devices: tuple[str, ...]
+    threads: int | None
+    versions: dict[str, str]
+
+    @staticmethod
+    def here(threads: int | None = None) -> "Machine":
+        import jax
+
+        return Machine(
+            _processor(),
+            _cores(),
+            platform.platform(),
+            tuple(device.device_kind for device in jax.devices()),
+            threads,
+            {"python": platform.python_version(), **_versions()},
+        )
+
+    def __str__(self):
+        limit = "" if self.threads is None else f", at most {self.threads} threads"
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        return f"{self.cores} cores of {self.processor}{limit}, on {', '.join(self.devices)}; {versions}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """Its model, which Python knows on some systems and Linux has in a file."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,111 @@
+"""A benchmark under way: cases one after the other, their contenders made ready, timed in turns and compared."""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import jax
+
+from graphax import GraphaxError
+
+from .accuracy import POINTS, exact_entries, relative_error
+from .case import Case
+from .contender import Contender, Ready
+from .timing import Timing, take_turns
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one contender does on one case, or the ``reason`` why it does not.
+
+    Attributes:
+        compile_seconds: from the function to machine code.
+        memory: bytes of results and of what is needed in between, where that is known.
+        error: the largest against float64, relative to the largest entry of an array; None for what is no Jacobian.
+    """
+
+    case: Case
+    contender: str
+    timing: Timing | None = None
+    compile_seconds: float | None = None
+    memory: int | None = None
+    error: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often each contender runs, and after how many seconds a case has had enough."""
+
+    repeat: int = 100
+    seconds: float = 20.0
+
+
+class Benchmark:
+    """Measurements so far; an interruption leaves those that there are in ``measurements``."""
+
+    def __init__(self, effort: Effort, announce: Callable[[str], None]):
+        self.effort = effort
+        self.measurements: list[Measurement] = []
+        self.interrupted = False
+        self._announce = announce
+
+    def run(self, cases: Iterable[Case], contenders: Sequence[Contender], times: int = 1) -> list[Measurement]:
+        """The measurements of these cases, or of those before an interruption, with ``times`` the usual effort."""
+        rows: list[Measurement] = []
+        try:
+            for case in cases:
+                rows += self._measured(case, contenders, times)
+                if self.interrupted:
+                    break
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.measurements += rows
+        return rows
+
+    def _measured(self, case: Case, contenders: Sequence[Contender], times: int) -> list[Measurement]:
+        repeat = times * self.effort.repeat
+        with jax.enable_x64(case.dtype == "float64"):
+            ready, reasons = self._prepared(case, contenders)
+            seconds: dict[str, list[float]] = {name: [] for name in ready}
+            calls = {name: each.call for name, each in ready.items()}
+            try:
+                take_turns(
+                    calls, seconds, repeat, times * self.effort.seconds,
+                    lambda turn: self._announce(f"{case}: round {turn + 1} of {repeat}"),
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                self.interrupted = True
+            self._announce(f"{case}: comparing with float64")
+            errors = _errors(case, ready)
+        rows = []
+        for contender in contenders:
+            name = contender.name
+            if name in reasons:
+                rows.append(Measurement(case, name, reason=reasons[name]))
+            elif seconds[name]:
+                timing, each = Timing.of(seconds[name]), ready[name]
+                rows.append(Measurement(case, name, timing, each.compile_seconds, each.memory, errors.get(name)))
+        return rows
+
+    def _prepared(self, case: Case, contenders: Sequence[Contender]) -> tuple[dict[str, Ready], dict[str, str]]:
+        ready: dict[str, Ready] = {}
+        reasons: dict[str, str] = {}
+        for contender in contenders:
+            self._announce(f"{case}: compiling {contender.name}")
+            try:
+                ready[contender.name] = contender.prepare(case)
+            except GraphaxError as error:
+                reasons[contender.name] = str(error)
+        return ready, reasons
+
+
+def _errors(case: Case, ready: dict[str, Ready]) -> dict[str, float]:
+    """Those that there was time for before an interruption."""
+    errors: dict[str, float] = {}
+    with suppress(KeyboardInterrupt):
+        exact = exact_entries(case)
+        for name, each in ready.items():
+            if each.entries is not None:
+                errors[name] = relative_error(each.entries(POINTS), exact)
+    return errors

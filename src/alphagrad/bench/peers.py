@@ -1,0 +1,62 @@
+"""Other packages that compute Jacobians, where they are installed and can do the task."""
+
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from math import prod
+
+from ..errors import AlphagradError
+from .case import Case
+from .contender import Contender, Ready, compiled
+from .orders import Unavailable
+
+# It keeps for every value on the way which inputs it depends on; with ten times as many it needs tens of gigabytes.
+ASDEX_LIMIT = 100_000_000
+
+
+def peer(name: str) -> Contender:
+    """The contender of this name, whether it is installed or not."""
+    if name not in PEERS:
+        raise AlphagradError(f"unknown peer {name!r}; it is one of: {', '.join(PEERS)}")
+
+    def prepare(case: Case) -> Ready:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise Unavailable(f"{error}; pip install 'graphax-alphagrad[peers]'") from None
+        return PEERS[name](case)
+
+    return Contender(name, prepare)
+
+
+def _asdex(case: Case) -> Ready:
+    """Colouring of the sparsity pattern, then JAX's modes with as many directions as there are colours."""
+    import asdex
+
+    example = case.task.arguments(case.scale)
+    graph = case.task.graph(scale=case.scale)
+    values, inputs = (
+        sum(prod(graph.vertices[n].shape) for n in group) for group in (graph.intermediates, graph.inputs)
+    )
+    if values * inputs > ASDEX_LIMIT:
+        raise Unavailable(f"its detection of sparsity runs out of memory on {values:,} values of {inputs:,} inputs")
+    with warnings.catch_warnings():
+        # That colours save nothing on dense Jacobians is seen in the results.
+        warnings.simplefilter("ignore")
+        try:
+            jacobian = asdex.jacobian(
+                case.function, *(x.astype(case.dtype) for x in example), argnums=case.task.argnums,
+                output_format="dense",
+            )  # fmt: skip
+            return compiled(case, jacobian)
+        except (NotImplementedError, TypeError, ValueError) as error:
+            raise Unavailable(f"asdex: {str(error).splitlines()[0]}") from None
+
+
+def _casadi(case: Case) -> Ready:
+    from .casadi_peer import prepare
+
+    return prepare(case)
+
+
+PEERS: dict[str, Callable[[Case], Ready]] = {"casadi": _casadi, "asdex": _asdex}

@@ -1,0 +1,180 @@
+"""What is promised of the speed and the accuracy of Jacobians, as checks that anybody can run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphax.display import BASELINES, table
+
+from ..tasks import TASKS
+from ..tasks.task import Task
+from .case import Case, of_paper
+from .contender import JAX_MODES, Contender, elimination, jax_mode
+from .measure import Benchmark, Measurement
+from .orders import BEST, PAPER
+from .peers import peer
+from .report import best_of_jax, finite, median
+
+AUTO = "auto/auto"
+# A case that fails is measured again so many times, with as many repetitions more, before that is believed.
+AGAIN, MORE = 2, 3
+SLOWER, FASTER, LESS_ACCURATE = 1.05, 3.0, 2.0
+# Entries this near to float64 are as good as float32 gets, whatever the other error happens to be.
+ROUNDING = 2.0**-23
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One case of a promise: what was found of ``contender``, and the limit it had to keep to."""
+
+    case: Case
+    contender: str
+    value: float
+    limit: str
+    kept: bool
+    detail: str
+
+    def as_dict(self) -> dict[str, Any]:
+        case = self.case
+        return {
+            "task": case.task.name, "batch": case.batch, "scale": case.scale, "dtype": case.dtype,
+            "contender": self.contender, "value": finite(self.value), "limit": self.limit, "kept": self.kept,
+            "detail": self.detail,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A sentence, what to measure to see whether it holds, and how to judge that.
+
+    Attributes:
+        judge: from the measurements of one case to what was found.
+        timed: whether times matter, so that a failure may be noise.
+        threads: how many threads may be used, None for any number.
+    """
+
+    sentence: str
+    cases: Callable[[Sequence[Task]], list[Case]]
+    contenders: tuple[Contender, ...]
+    judge: Callable[[Sequence[Measurement]], list[Finding]]
+    timed: bool = True
+    threads: int | None = None
+    tasks: tuple[str, ...] = tuple(TASKS)
+
+
+def check(promise: Promise, chosen: Sequence[Task], benchmark: Benchmark) -> list[Finding]:
+    """All findings, or those before an interruption; what fails by time is measured again before it is believed."""
+    findings = []
+    for case in promise.cases(chosen):
+        found = _judged(promise, benchmark, case, 1)
+        for again in range(1, AGAIN + 1):
+            if benchmark.interrupted or not promise.timed or all(each.kept for each in found):
+                break
+            found = _judged(promise, benchmark, case, 1 + again * MORE) or found
+        findings += found
+        if benchmark.interrupted:
+            break
+    return findings
+
+
+def _judged(promise: Promise, benchmark: Benchmark, case: Case, times: int) -> list[Finding]:
+    rows = benchmark.run([case], promise.contenders, times)
+    return promise.judge(rows)
+
+
+def as_text(promise: Promise, findings: Sequence[Finding], interrupted: bool) -> str:
+    rows = [
+        [f"{f.case.task.name}{f' ×{f.case.scale}' if f.case.scale > 1 else ''}", f.case.batch, f.contender,
+         f"{f.value:8.2f}", f.limit, f.detail, "" if f.kept else "BROKEN"]
+        for f in findings
+    ]  # fmt: skip
+    text = table(promise.sentence, ["task", "batch", "contender", "ratio", "limit", "", ""], rows)
+    return f"{text}\n\n{verdict(findings, interrupted)}"
+
+
+def verdict(findings: Sequence[Finding], interrupted: bool) -> str:
+    broken = sum(not each.kept for each in findings)
+    kept = f"{len(findings) - broken} of {len(findings)} kept"
+    if interrupted:
+        return f"Interrupted: {kept} so far."
+    return f"The promise holds: {kept}." if findings and not broken else f"The promise does not hold: {kept}."
+
+
+def _regression(rows: Sequence[Measurement]) -> list[Finding]:
+    theirs, ours = best_of_jax(rows), _of(rows, AUTO)
+    if theirs is None:
+        return []
+    if ours is None:
+        reason = next((row.reason for row in rows if row.contender == AUTO), None) or "interrupted"
+        return [Finding(theirs.case, AUTO, float("inf"), f"≤ {SLOWER} × JAX", False, reason)]
+    ratio = median(ours) / median(theirs)
+    detail = f"{1e3 * median(ours):.3f} ms, {theirs.contender} {1e3 * median(theirs):.3f} ms"
+    return [Finding(ours.case, AUTO, ratio, f"≤ {SLOWER} × JAX", ratio <= SLOWER, detail)]
+
+
+def _against_casadi(rows: Sequence[Measurement]) -> list[Finding]:
+    ours, theirs = _of(rows, f"{BEST}/native"), next(row for row in rows if row.contender == "casadi")
+    if ours is None:
+        return []
+    if theirs.timing is None:
+        return [Finding(ours.case, ours.contender, 0.0, f"≥ {FASTER:g} × casadi", False, theirs.reason or "")]
+    ratio = median(theirs) / median(ours)
+    detail = f"{1e3 * median(ours):.3f} ms, casadi {1e3 * median(theirs):.3f} ms"
+    return [Finding(ours.case, ours.contender, ratio, f"≥ {FASTER:g} × casadi", ratio >= FASTER, detail)]
+
+
+def _accuracy(rows: Sequence[Measurement]) -> list[Finding]:
+    theirs = _of(rows, "jacrev")
+    assert theirs is not None
+    assert theirs.error is not None
+    findings = []
+    for row in rows:
+        if row.contender not in JAX_MODES and row.error is not None:
+            ratio = row.error / max(theirs.error, ROUNDING)
+            detail = f"{row.error:.1e}, jacrev {theirs.error:.1e}"
+            findings.append(
+                Finding(row.case, row.contender, ratio, f"≤ {LESS_ACCURATE:g} × jacrev", ratio <= LESS_ACCURATE, detail)
+            )
+    return findings
+
+
+def _of(rows: Sequence[Measurement], name: str) -> Measurement | None:
+    return next((row for row in rows if row.contender == name and row.timing), None)
+
+
+def _small_batches(chosen: Sequence[Task]) -> list[Case]:
+    return [Case(task, 64) for task in chosen]
+
+
+def _large_doubles(chosen: Sequence[Task]) -> list[Case]:
+    return [Case(task, 65536, 1, "float64") for task in chosen]
+
+
+_JAX = tuple(map(jax_mode, JAX_MODES))
+PROMISES = {
+    "regressions": Promise(
+        "backend='auto' with order='auto' is at most 5 % slower than the best of JAX's two modes",
+        of_paper,
+        (*_JAX, elimination("auto", "auto")),
+        _regression,
+    ),
+    "casadi": Promise(
+        "CasADi's compiled C is beaten by at least 3 times, one thread and float64 each",
+        _large_doubles,
+        (elimination(BEST, "native"), elimination("rev", "native"), peer("casadi")),
+        _against_casadi,
+        threads=1,
+        tasks=("RoeFlux_1d", "RobotArm_6DOF"),
+    ),
+    "accuracy": Promise(
+        "Errors against float64 are at most twice those of jacrev in float32",
+        _small_batches,
+        (
+            jax_mode("jacrev"),
+            *(elimination(order, "auto") for order in (*BASELINES, PAPER, BEST, "auto")),
+            elimination("auto", "xla"),
+        ),
+        _accuracy,
+        timed=False,
+    ),
+}

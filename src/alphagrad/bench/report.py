@@ -1,0 +1,119 @@
+"""Measurements as tables for people and as data."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from graphax.display import table
+
+from ..errors import AlphagradError
+from .contender import FLOOR, JAX_MODES
+from .machine import Machine
+from .measure import Measurement
+from .timing import Timing
+
+FORMAT = "alphagrad bench 1"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Measurements, and what they depend on."""
+
+    machine: Machine
+    command: str
+    measurements: tuple[Measurement, ...]
+    interrupted: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "command": self.command,
+            "machine": asdict(self.machine),
+            "interrupted": self.interrupted,
+            "measurements": [_as_dict(each) for each in self.measurements],
+        }
+
+    def __str__(self):
+        parts = [str(self.machine), *map(_case_table, by_case(self.measurements))]
+        parts.append(_summary(self.measurements) if len(by_case(self.measurements)) > 1 else "")
+        parts.append("Interrupted; this is what there was." if self.interrupted else "")
+        return "\n\n".join(part for part in parts if part)
+
+
+def by_case(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
+    return [list(group) for _, group in groupby(measurements, lambda each: each.case)]
+
+
+def best_of_jax(rows: Sequence[Measurement]) -> Measurement | None:
+    """Of one case, the faster of JAX's two modes."""
+    modes = [row for row in rows if row.contender in JAX_MODES and row.timing]
+    return min(modes, key=lambda row: median(row), default=None)
+
+
+def median(row: Measurement) -> float:
+    assert row.timing is not None
+    return row.timing.median
+
+
+def _case_table(rows: list[Measurement]) -> str:
+    widths = {"ms": 9, "2.5 %": 9, "97.5 %": 9, "than JAX": 8, "of floor": 8, "error": 7, "compile s": 9, "MiB": 8}
+    names = ["", *(name.rjust(width) for name, width in widths.items())]
+    theirs = best_of_jax(rows)
+    floor = next((row for row in rows if row.contender == FLOOR and row.timing), None)
+    cells = [[row.contender, *_cells(row, row.timing, theirs, floor)] for row in rows if row.timing]
+    text = table(str(rows[0].case), names, cells)
+    without = [f"{row.contender}: {row.reason}" for row in rows if row.reason]
+    return "\n".join([text, *without])
+
+
+def _cells(row: Measurement, timing: Timing, theirs: Measurement | None, floor: Measurement | None) -> list[str]:
+    return [
+        *(f"{1e3 * seconds:9.3f}" for seconds in (timing.median, timing.low, timing.high)),
+        "" if theirs is None else f"{median(theirs) / timing.median:7.2f}×",
+        "" if floor is None else f"{timing.median / median(floor):7.2f}×",
+        "" if row.error is None else f"{row.error:.1e}",
+        "" if row.compile_seconds is None else f"{row.compile_seconds:9.2f}",
+        "" if row.memory is None else f"{row.memory / 2**20:8.2f}",
+    ]
+
+
+def _summary(measurements: Sequence[Measurement]) -> str:
+    """As the paper's table 2: a line for each case, medians in milliseconds."""
+    contenders = list(dict.fromkeys(row.contender for row in measurements))
+    rows = []
+    for group in by_case(measurements):
+        case = group[0].case
+        medians = {row.contender: f"{1e3 * median(row):8.3f}" for row in group if row.timing}
+        size = f" ×{case.scale}" if case.scale > 1 else ""
+        rows.append([f"{case.task.name}{size}", case.batch, *(medians.get(name, "") for name in contenders)])
+    return table("Medians in milliseconds", ["task", "batch", *contenders], rows)
+
+
+def finite(number: float | None) -> float | None:
+    """A number that JSON can hold; None stands for what it cannot."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _as_dict(row: Measurement) -> dict[str, Any]:
+    case = row.case
+    return {
+        "task": case.task.name, "batch": case.batch, "scale": case.scale, "dtype": case.dtype,
+        "contender": row.contender, "seconds": row.timing and asdict(row.timing),
+        "compile_seconds": row.compile_seconds, "memory_bytes": row.memory, "relative_error": finite(row.error),
+        "reason": row.reason,
+    }  # fmt: skip
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """What ``alphagrad bench --save`` wrote."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise AlphagradError(f"{path} cannot be read: {error}; give a file that alphagrad bench --save wrote") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise AlphagradError(f"{path} is no {FORMAT!r}; give a file that alphagrad bench --save wrote")
+    return found
