@@ -121,27 +121,6 @@ def test_native_names_what_it_cannot_take():
         gx.jacve(jnp.linalg.inv, backend="native")(np.eye(3))
 
 
-@pytest.mark.parametrize(
-    "name", ["RoeFlux_1d", "RobotArm_6DOF", "HumanHeartDipole", "PropaneCombustion", "BlackScholes"]
-)
-def test_error_is_at_most_twice_that_of_jax(name):
-    task = TASKS[name]
-    rng = np.random.default_rng(0)
-    args = [np.asarray(x * (1 + 0.02 * rng.normal(size=(16, *x.shape))), np.float32) for x in task.arguments()]
-    run = lambda kind: jax.jit(jax.vmap(kind))
-    reverse = jax.jacrev(task.function, task.argnums)
-    exact = run(reverse)(*(x.astype(np.float64) for x in args))
-    native = run(gx.jacve(task.function, argnums=task.argnums, backend="native"))(*args)
-    assert _error(native, exact) <= 2 * _error(run(reverse)(*args), exact)
-
-
-def _error(got, exact):
-    """The largest error, relative to the largest entry of the Jacobian."""
-    pairs = list(zip(jax.tree.leaves(got), jax.tree.leaves(exact), strict=True))
-    largest = max(float(jnp.max(jnp.abs(want))) for _, want in pairs)
-    return max(float(jnp.max(jnp.abs(ours - want))) for ours, want in pairs) / largest
-
-
 def test_one_point_of_many_operations_is_a_kernel():
     task = TASKS["RoeFlux_3d"]
     lowered = jax.jit(gx.jacve(task.function, argnums=task.argnums)).lower(*task.arguments())
