@@ -153,6 +153,8 @@ def search(
     with ProgressLine(limit, quiet or as_json) as line:
         if method in FINDERS:
             line.prepare(method)
+        if clocked:
+            line.say("measuring what operations take on this machine (once), then searching…")
         result = run_search(
             *((found.function, *found.args) if clocked else (graph,)), argnums=found.argnums, simplify=simplify,
             budget=limit, minimize=objective, counting=counting, method=method, seed=seed, start=first,

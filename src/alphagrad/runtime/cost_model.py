@@ -64,14 +64,12 @@ class CostModel:
         return sum(self.prices.get(kind, self.prices["exp"]) * amount for kind, amount in work.items())
 
 
-def this_machine(dtype: str = "float32", note: Callable[[str], None] = lambda text: None) -> CostModel:
-    """The model of this machine, from disk, or measured in some seconds."""
+def this_machine(dtype: str = "float32") -> CostModel:
+    """The model of this machine, from disk, or measured in about ten seconds."""
     identity = sha256("\n".join([host().identity, dtype, repr(FITTED), repr(list(FUNCTIONS))]).encode()).hexdigest()
     path = records.cache_folder() / "cost_models" / f"{identity[:24]}.json"
-    try:
+    with suppress(OSError, ValueError, TypeError):
         return CostModel(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        note("measuring what operations take on this machine, once…")
     model = calibrate(dtype)
     # Where nothing can be written, it is measured again the next time.
     with suppress(OSError):

@@ -137,20 +137,27 @@ def fastest(
     starts: Sequence[Order],
     progress: Callable[[Progress], None] | None,
 ) -> RuntimeResult:
-    """Search by counts, rank what is found by the model, and measure the best few."""
+    """Search by counts, rank what is found by the model, and measure the best few. Ctrl-C ends the search, or the
+    measurements, with the best so far."""
     if budget.seconds is None:
         raise SearchError("minimize='runtime' ends with measurements, so it needs a budget of seconds")
     began = time.monotonic()
     model = _model(target)
-    found, evaluations = [], 0
+    found, evaluations, stopped = [], 0, "budget"
     for trial in range(TRIALS):
         share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
         result = run(graph, COUNTED, "auto", share, seed + trial, starts, progress)
         found.append(result.order)
         evaluations += result.evaluations
+        if result.stopped == "interrupted":
+            stopped = result.stopped
+            break
     candidates = [_predicted(target, model, order) for order in _distinct([*found, *starts, *_presets(graph)])]
     ranked = sorted(candidates, key=lambda c: (math.inf if c.predicted is None else c.predicted, c.order.cost))
-    timed = _measured(target, ranked, max(0.5, budget.seconds - (time.monotonic() - began)))
+    try:
+        timed = _measured(target, ranked, max(0.5, budget.seconds - (time.monotonic() - began)))
+    except KeyboardInterrupt:
+        timed, stopped = ranked, "interrupted"
     best = timed[0].order
     cost = graph.cost(best, COUNTED.counting)
     return RuntimeResult(
@@ -162,7 +169,7 @@ def fastest(
         history=(),
         evaluations=evaluations,
         seconds=time.monotonic() - began,
-        stopped="budget",
+        stopped=stopped,
         graph=graph,
         candidates=tuple(timed),
         batch=target.batch,

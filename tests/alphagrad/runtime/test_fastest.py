@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -97,3 +98,29 @@ def test_a_graph_cannot_be_run():
 def test_wrong_axes(axes):
     with pytest.raises(SearchError, match="0 or None for each of the 2 arguments"):
         search(jnp.multiply, 1.0, 2.0, minimize="runtime", budget=0.1, batch_axes=axes)
+
+
+def test_an_interrupted_search_is_not_followed_by_others(clock, monkeypatch):
+    """Ctrl-C ended one of eight searches only."""
+    runs, usual = [], fastest.run
+
+    def interrupted(*args):
+        runs.append(1)
+        return replace(usual(*args), stopped="interrupted")
+
+    monkeypatch.setattr(fastest, "run", interrupted)
+    result = search(TASKS["PropaneCombustion"], minimize="runtime", budget=0.3)
+    assert len(runs) == 1
+    assert result.stopped == "interrupted"
+    assert result.nanoseconds > 0
+
+
+def test_interrupted_measurements_leave_what_the_model_likes_best(clock, monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fastest, "measured", interrupted)
+    result = search(TASKS["PropaneCombustion"], minimize="runtime", budget=0.3)
+    assert result.stopped == "interrupted"
+    assert result.candidates[0].predicted == min(c.predicted for c in result.candidates)
+    assert np.isnan(result.nanoseconds)
