@@ -8,92 +8,39 @@ times where the machine is shared. Everything is float32, under `jax.jit` and `j
 """
 
 import argparse
-import statistics
 import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-import graphax as gx
-from alphagrad.finders.objective import Objective
-from alphagrad.records import best_known
+from alphagrad.bench.accuracy import POINTS, exact_entries
+from alphagrad.bench.case import Case
+from alphagrad.bench.contender import elimination, floor, jax_mode
+from alphagrad.bench.orders import best_order
+from alphagrad.bench.timing import Timing, take_turns
 from alphagrad.tasks import TASKS
+from graphax import jacve
+from graphax.accuracy import relative_error
 from graphax.native import set_threads
 
 SCALAR = ("RoeFlux_1d", "RobotArm_6DOF", "HumanHeartDipole", "PropaneCombustion", "BlackScholes", "random_g")
 LOOPED = ("RoeFlux_1d", "RobotArm_6DOF")
 SMALL_BATCH = 512
 SCAN_STEPS = 1000
+# Seconds that one measurement takes at most.
+LIMIT = 60.0
+BEST, REVERSE = "best/native", "rev/native"
 
 
-def best_order(task):
-    """The order of fewest multiplications, on the graph as traced or without common subexpressions."""
-    graphs = [task.graph(simplify=simplified) for simplified in (True, False)]
-    orders = [order for graph in graphs if (order := best_known(graph, Objective.of("multiplications")))]
-    return min(orders, key=lambda order: order.cost)
+def medians(calls, repeat):
+    """Milliseconds of each call; they take turns."""
+    seconds = {name: [] for name in calls}
+    take_turns(calls, seconds, repeat, LIMIT, lambda turn: None)
+    return {name: 1e3 * Timing.of(times).median for name, times in seconds.items()}
 
 
-def points(task, batch):
-    rng = np.random.default_rng(0)
-    arguments = zip(task.arguments(), task.batch_axes, strict=True)
-    return [
-        jnp.asarray(x if axis is None else x * (1 + 0.02 * rng.normal(size=(batch, *x.shape))), jnp.float32)
-        for x, axis in arguments
-    ]
-
-
-def batched(task, jacobian):
-    return jax.jit(jax.vmap(jacobian, in_axes=task.batch_axes))
-
-
-def jacobians(task):
-    """JAX's modes, and the native backend with the best order and in reverse."""
-    kinds = {"jacfwd": jax.jacfwd, "jacrev": jax.jacrev}
-    found = {name: batched(task, kind(task.function, task.argnums)) for name, kind in kinds.items()}
-    for name, order in (("native", best_order(task)), ("reverse", "rev")):
-        found[name] = batched(task, gx.jacve(task.function, order, argnums=task.argnums, backend="native"))
-    return found
-
-
-def floor(task, args):
-    """Each output an input times a constant."""
-    results = jax.eval_shape(batched(task, jax.jacfwd(task.function, task.argnums)), *args)
-
-    def trivial(*args):
-        outputs = []
-        for number, result in enumerate(jax.tree.leaves(results)):
-            source = args[number % len(args)].ravel()[: result.shape[0]] * (1.5 + number)
-            outputs.append(jnp.broadcast_to(source.reshape(-1, *(1,) * (result.ndim - 1)), result.shape))
-        return outputs
-
-    return jax.jit(trivial)
-
-
-def medians(functions, args, repeat):
-    """Milliseconds of each function; they take turns."""
-    for function in functions.values():
-        jax.block_until_ready(function(*args))
-    times = {name: [] for name in functions}
-    for _ in range(repeat):
-        for name, function in functions.items():
-            start = time.perf_counter()
-            jax.block_until_ready(function(*args))
-            times[name].append(time.perf_counter() - start)
-    return {name: 1e3 * statistics.median(values) for name, values in times.items()}
-
-
-def relative_error(task, function, args):
-    """The largest error of any entry against float64, relative to the largest entry of its array."""
-    with jax.enable_x64(True):
-        exact = batched(task, jax.jacrev(task.function, task.argnums))(*(np.asarray(x, np.float64) for x in args))
-        exact = [np.asarray(x) for x in jax.tree.leaves(exact)]
-    got = [np.asarray(x, np.float64) for x in jax.tree.leaves(function(*args))]
-    scales = [np.max(np.abs(want)) or 1.0 for want in exact]
-    return max(np.max(np.abs(a - b)) / scale for a, b, scale in zip(got, exact, scales, strict=True))
-
-
-def looped(task, jacobian):
+def looped(jacobian):
     """A thousand Jacobians, each at points moved by the one before; every entry at every point counts."""
     mapped = jax.vmap(jacobian)
 
@@ -129,18 +76,20 @@ def compile_time(operations=1000):
 
 
 def report_batch(name, batch, repeat):
-    task = TASKS[name]
-    args = points(task, batch)
-    functions = {"floor": floor(task, args), **jacobians(task)}
-    t = medians({key: f for key, f in functions.items() if key != "reverse"}, args, repeat)
-    theirs = min(t["jacfwd"], t["jacrev"])
+    case = Case(TASKS[name], batch)
+    kernels = [elimination(order, "native") for order in ("best", "rev")]
+    contenders = [floor(), jax_mode("jacfwd"), jax_mode("jacrev"), *kernels]
+    ready = {contender.name: contender.prepare(case) for contender in contenders}
+    t = medians({key: each.call for key, each in ready.items() if key != REVERSE}, repeat)
+    ours, theirs = t[BEST], min(t["jacfwd"], t["jacrev"])
     before = set_threads(1)
-    alone = medians({key: functions[key] for key in ("native", "reverse")}, args, repeat)
+    alone = medians({key: ready[key].call for key in (BEST, REVERSE)}, repeat)
     set_threads(before)
-    errors = [relative_error(task, functions[key], args) for key in ("native", "jacrev")]
+    exact = exact_entries(case)
+    errors = [relative_error(ready[key].entries(POINTS), exact) for key in (BEST, "jacrev")]
     print(
-        f"{name:18} {batch:6}  {t['floor']:7.3f} {theirs:8.3f} {t['native']:7.3f}   {theirs / t['native']:6.1f}x "
-        f"{t['native'] / t['floor']:6.2f}x   {alone['native']:7.3f} {alone['reverse'] / alone['native']:5.2f}x   "
+        f"{name:18} {batch:6}  {t['floor']:7.3f} {theirs:8.3f} {ours:7.3f}   {theirs / ours:6.1f}x "
+        f"{ours / t['floor']:6.2f}x   {alone[BEST]:7.3f} {alone[REVERSE] / alone[BEST]:5.2f}x   "
         f"{errors[0]:.1e} {errors[0] / max(errors[1], 1e-12):5.2f}x",
         flush=True,
     )
@@ -148,15 +97,26 @@ def report_batch(name, batch, repeat):
 
 def report_loop(name, repeat):
     task = TASKS[name]
-    args = points(task, SMALL_BATCH)
+    points = [jnp.asarray(x) for x in Case(task, SMALL_BATCH).points]
     kinds = {
         "jacfwd": jax.jacfwd(task.function, task.argnums),
         "jacrev": jax.jacrev(task.function, task.argnums),
-        "native": gx.jacve(task.function, best_order(task), argnums=task.argnums, backend="native"),
+        "native": jacve(task.function, best_order(task), argnums=task.argnums, backend="native"),
     }
-    t = medians({key: looped(task, kind) for key, kind in kinds.items()}, args, repeat)
+    calls = {key: finished(looped(kind), points) for key, kind in kinds.items()}
+    t = medians(calls, repeat)
     theirs = min(t["jacfwd"], t["jacrev"])
     print(f"{name:18} {theirs:8.1f} ms {t['native']:8.1f} ms {theirs / t['native']:6.1f}x", flush=True)
+
+
+def finished(function, args):
+    """A call that returns when the results are there; compiled."""
+
+    def call():
+        jax.block_until_ready(function(*args))
+
+    call()
+    return call
 
 
 def main():

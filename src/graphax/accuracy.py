@@ -45,7 +45,7 @@ def accuracy(
 
     with jax.enable_x64(True):
         exact = blocks("rev", jax.tree.map(_in_double, tuple(args)))
-    return Accuracy(_error(blocks(order, args), exact), _error(blocks("rev", args), exact))
+    return Accuracy(relative_error(blocks(order, args), exact), relative_error(blocks("rev", args), exact))
 
 
 def _is_number(leaf: Any) -> bool:
@@ -56,13 +56,17 @@ def _in_double(leaf: Any) -> Any:
     return np.asarray(leaf, np.float64) if jnp.result_type(leaf) == jnp.float32 else leaf
 
 
-def _error(found: list[np.ndarray], exact: list[np.ndarray]) -> float:
-    """The same infinity, or NaN, is no error; a different one is infinite."""
+def relative_error(found: Sequence[Any], exact: Sequence[np.ndarray]) -> float:
+    """The largest error of an entry, relative to the largest entry of its array.
+
+    The same infinity, or NaN, is no error; where only one is finite, or infinities differ, it is infinite.
+    """
     worst = 0.0
     for got, want in zip(found, exact, strict=True):
-        finite = np.isfinite(want) & np.isfinite(got)
-        if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        values = np.asarray(got, np.float64).reshape(want.shape)
+        finite = np.isfinite(want) & np.isfinite(values)
+        if not np.array_equal(values[~finite], want[~finite], equal_nan=True):
             return float("inf")
-        scale = np.max(np.abs(want[finite]), initial=0.0) or 1.0
-        worst = max(worst, float(np.max(np.abs(got[finite] - want[finite]), initial=0.0) / scale))
+        scale = float(np.max(np.abs(want[finite]), initial=0.0)) or 1.0
+        worst = max(worst, float(np.max(np.abs(values[finite] - want[finite]), initial=0.0)) / scale)
     return worst

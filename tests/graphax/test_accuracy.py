@@ -5,6 +5,7 @@ import pytest
 
 import graphax as gx
 from graphax import GraphaxError
+from graphax.accuracy import relative_error
 
 
 def single(*values):
@@ -55,3 +56,21 @@ def test_it_is_not_computed_unless_asked_for():
 def test_only_numbers_in_single_precision_can_be_compared(args):
     with pytest.raises(GraphaxError, match="must be numbers in float32"):
         gx.explain(jnp.sin, *args, accuracy=True)
+
+
+@pytest.mark.parametrize(
+    ("got", "exact", "error"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0),
+        ([1.0, 2.5], [1.0, 2.0], 0.25),
+        ([0.5], [0.0], 0.5),
+        ([np.nan], [1.0], np.inf),
+        ([7.0, 1.0], [np.inf, 1.0], np.inf),
+        ([np.inf, 1.0], [np.inf, 1.0], 0.0),
+        ([-np.inf], [np.inf], np.inf),
+        ([np.nan, 1.5], [np.nan, 1.0], 0.5),
+        ([], [], 0.0),
+    ],
+)
+def test_relative_errors(got, exact, error):
+    assert relative_error([np.zeros(1), np.array(got)], [np.zeros(1), np.array(exact)]) == error

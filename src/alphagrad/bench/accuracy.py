@@ -1,6 +1,5 @@
-"""How far a Jacobian is from the one in double precision."""
+"""The Jacobian in double precision, which others are compared with."""
 
-from collections.abc import Sequence
 from math import prod
 
 import jax
@@ -25,19 +24,3 @@ def exact_entries(case: Case, count: int = POINTS) -> list[np.ndarray]:
         mode = jax.jacrev if outputs <= inputs else jax.jacfwd
         exact = jax.jit(case.over_batch(mode(case.function, case.task.argnums)))(*args)
         return [np.asarray(x) for x in jax.tree.leaves(exact)]
-
-
-def relative_error(got: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
-    """The largest error of an entry, relative to the largest entry of its array.
-
-    Entries that are not finite in float64 are left out; what is not finite elsewhere is infinitely wrong.
-    """
-    worst = 0.0
-    for ours, theirs in zip(got, exact, strict=True):
-        finite = np.isfinite(theirs)
-        values, wanted = np.asarray(ours, np.float64).reshape(theirs.shape)[finite], theirs[finite]
-        if not np.isfinite(values).all():
-            return float("inf")
-        scale = float(np.max(np.abs(wanted), initial=0.0)) or 1.0
-        worst = max(worst, float(np.max(np.abs(values - wanted), initial=0.0)) / scale)
-    return worst

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import jax
 
 from graphax import GraphaxError
+from graphax.accuracy import relative_error
 
-from .accuracy import POINTS, exact_entries, relative_error
+from .accuracy import POINTS, exact_entries
 from .case import Case
 from .contender import Contender, Ready
 from .timing import Timing, take_turns

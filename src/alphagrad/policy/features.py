@@ -1,7 +1,7 @@
 """What the policy sees of a vertex: its price, what its elimination does to its neighbours, and where it stands.
 
-All of it is local, so that after an elimination only vertices nearby are looked at again, and nothing depends on the
-size of the graph or on the numbers of its vertices.
+What changes is local, so that after an elimination only vertices nearby are looked at again. Nothing depends on how
+large the graph is: places are relative to its length, and prices to their mean.
 """
 
 from collections.abc import Sequence
@@ -51,11 +51,21 @@ DYNAMIC = (
 )
 STATIC = ("bound", "position", "elements", "inputs", "outputs", "depth", "height")
 FEATURES = (*DYNAMIC, *STATIC)
-(
-    PRICE, SLACK, PREDECESSORS, SUCCESSORS, ONE_PREDECESSOR, ONE_SUCCESSOR, CREATED, MERGED, LIVE_CHANGE, CHANGE_BEFORE,
-    CHANGE_AFTER, LARGEST_CHANGE, SMALLEST_CHANGE, CHEAPEST, PRICE_BEFORE, PRICE_AFTER, SLACK_BEFORE, SLACK_AFTER,
-    INPUTS_BEFORE, OUTPUTS_AFTER,
-) = range(len(DYNAMIC))  # fmt: skip
+# Places in a row of features. What is told of both sides stands side by side: first before, then after the vertex.
+PRICE = DYNAMIC.index("price")
+SLACK = DYNAMIC.index("slack")
+PREDECESSORS = DYNAMIC.index("predecessors")
+ONE_PREDECESSOR = DYNAMIC.index("one_predecessor")
+CREATED = DYNAMIC.index("created")
+MERGED = DYNAMIC.index("merged")
+LIVE_CHANGE = DYNAMIC.index("live")
+CHANGE_BEFORE = DYNAMIC.index("change_before")
+LARGEST_CHANGE = DYNAMIC.index("largest_change")
+SMALLEST_CHANGE = DYNAMIC.index("smallest_change")
+CHEAPEST = DYNAMIC.index("cheapest_neighbour")
+PRICE_BEFORE = DYNAMIC.index("price_before")
+SLACK_BEFORE = DYNAMIC.index("slack_before")
+INPUTS_BEFORE = DYNAMIC.index("inputs_before")
 # The mean price of a vertex of the whole graph is described as the logarithm of this, plus one.
 UNITS = 4.0
 # How the price of the cheapest neighbour is described where there is none.

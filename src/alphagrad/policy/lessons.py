@@ -25,6 +25,8 @@ from .random_networks import random_network
 
 # Seeds of functions to learn from begin here; those below are left to measure on.
 FIRST_SEED = 1_000_000
+# A function that is too small or too large is replaced by the one of a seed so far away.
+REPLACEMENT = 500_000_000
 # The most vertices of a function to learn from.
 LARGEST = 140
 
@@ -51,7 +53,7 @@ def training_graph(seed: int) -> ComputationGraph:
         function = partial(_sum_of_squares, function)
     graph = build_graph(function, *args, argnums=tuple(range(len(args))))
     size = len(graph.intermediates)
-    return graph if 3 <= size <= LARGEST else training_graph(seed + 500_000_000)
+    return graph if 3 <= size <= LARGEST else training_graph(seed + REPLACEMENT)
 
 
 def _random_function(seed: int, rng: np.random.Generator) -> RandomFunction:
