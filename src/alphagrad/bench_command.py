@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import AsJson, Quiet, print_json
+from .cli_options import AsJson, Quiet, check_plot, check_writable, picture_of, print_json
 
 if TYPE_CHECKING:
     from .bench.case import Case
@@ -109,7 +108,7 @@ def bench(
         typer.Option(help="Measure what it takes to see whether a promise holds; exit code 1 if it does not."),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write all measurements here.", metavar="FILE.json")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw times over batches or sizes.", metavar="FILE.png")] = None,
+    plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -202,22 +201,8 @@ def _check(options: Options, output: Output) -> None:
         if value is not None and not 0 < value < float("inf"):
             raise SearchError(f"{name} {value:g}: it must be more than zero")
     if output.save is not None:
-        _check_writable("--save", output.save, (".json",))
-    if output.plot is not None:
-        # Without matplotlib it is refused here.
-        import_module("alphagrad.plot")
-        _check_writable("--plot", output.plot, (".png", ".svg", ".pdf"))
-
-
-def _check_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
-    from .errors import SearchError
-
-    if path.suffix not in suffixes:
-        raise SearchError(f"{option} {path}: give it a name that ends in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise SearchError(f"{option} {path}: there is no folder {path.parent}; make it, or name another")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SearchError(f"{option} {path}: it cannot be written; name another file")
+        check_writable("--save", output.save, (".json",))
+    check_plot(output.plot)
 
 
 def _limit_threads(threads: int | None) -> None:

@@ -3,7 +3,6 @@
 What a command needs is imported when it runs, so that help and completion come at once.
 """
 
-import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +13,18 @@ import typer
 from typer.core import TyperGroup
 
 from .bench_command import bench
-from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json, weights
+from .cli_options import (
+    Args,
+    AsJson,
+    Counting,
+    Quiet,
+    TargetName,
+    check_plot,
+    check_writable,
+    picture_of,
+    print_json,
+    weights,
+)
 from .play_command import play
 from .show_command import report, show
 from .train_command import train
@@ -133,6 +143,7 @@ def search(
     resume: Annotated[bool, typer.Option("--resume", help="Start from the best order on record.")] = False,
     no_record: Annotated[bool, typer.Option("--no-record", help="Do not keep the order on record.")] = False,
     save: Annotated[str | None, typer.Option(help="Write the order to this file.", metavar="FILE.json")] = None,
+    plot: Annotated[Path | None, picture_of("the best cost over time")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -146,7 +157,7 @@ def search(
     limit = _budget(budget, evaluations, certified)
     clocked = minimize == "runtime"
     objective = minimize if clocked else Objective.of(weights(minimize), counting)
-    _check_writable(save)
+    _check_outputs(save, plot, clocked)
     found = find(target, args, argnums)
     graph = found.graph(simplify)
     first = _first_order(start, graph)
@@ -162,6 +173,10 @@ def search(
         )  # fmt: skip
     if save is not None:
         result.order.save(save)
+    if plot is not None:
+        from .plot import search_history
+
+        search_history(result)[0].savefig(plot)
     known = best_known(graph, result.objective)
     better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
     _print_result(target, found, result, better, save, as_json)
@@ -203,21 +218,15 @@ def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> 
     return Budget.of(Budget(seconds, evaluations))
 
 
-def _check_writable(save: str | None) -> None:
-    """Say that an order cannot be saved before time is spent on finding it."""
+def _check_outputs(save: str | None, plot: Path | None, clocked: bool) -> None:
     from . import SearchError
 
-    if save is None:
-        return
-    path = Path(save)
-    if path.suffix != ".json":
-        raise SearchError(
-            f"--save {save}: give it a name that ends in .json, by which graphax.jacve knows saved orders"
-        )
-    if not path.parent.is_dir():
-        raise SearchError(f"--save {save}: there is no folder {path.parent}; make it, or name another")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SearchError(f"--save {save}: it cannot be written; name another file")
+    if save is not None:
+        # By its ending graphax.jacve knows a saved order.
+        check_writable("--save", Path(save), (".json",))
+    check_plot(plot)
+    if plot is not None and clocked:
+        raise SearchError("--plot draws costs over time, and --minimize runtime goes by the clock; leave one out")
 
 
 def _first_order(start: str | None, graph: Any) -> Any:

@@ -1,6 +1,5 @@
 """``alphagrad show`` and ``alphagrad report``: graphs and orders on a page, or drawn for a paper."""
 
-import os
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json
+from .cli_options import (
+    Args,
+    AsJson,
+    Counting,
+    Quiet,
+    TargetName,
+    check_plot,
+    check_writable,
+    picture_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from graphax import ComputationGraph
@@ -47,6 +56,7 @@ def show(
     counting: Counting = "folded",
     simplify: Simplify = False,
     budget: Budgeted = SECONDS,
+    plot: Annotated[Path | None, picture_of("what each order has cost after each elimination")] = None,
     open_page: Open = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -63,7 +73,8 @@ def show(
     from .target import find
 
     path = out or Path(f"{_file_name(target)}{PAGE}")
-    _check_out(path, (PAGE, *DRAWINGS))
+    check_writable("--out", path, (PAGE, *DRAWINGS))
+    check_plot(plot)
     drawn = path.suffix in DRAWINGS
     if drawn and (open_page or len(order or ()) > 1):
         raise SearchError(f"{path} shows one order, and is not a page; give one --order, without --open")
@@ -75,6 +86,10 @@ def show(
     view = _views([(target, graph)], counting, names, budget, quiet or as_json)[0]
     content = _drawing(view, step, path.suffix) if drawn else _page([view], view.title, [], step)
     path.write_text(content, encoding="utf-8")
+    if plot is not None:
+        from .plot.eliminations import draw_orders
+
+        draw_orders(view)[0].savefig(plot)
     _conclude([view], path, as_json, open_page)
 
 
@@ -103,7 +118,7 @@ def report(
     from .page.view import DEFAULT_ORDERS
     from .target import find
 
-    _check_out(out, (PAGE,))
+    check_writable("--out", out, (PAGE,))
     measured = [] if timings is None else read_timings(timings)
     graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets)]
     views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet or as_json)
@@ -113,18 +128,6 @@ def report(
 
 def _file_name(target: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "_-." else "-" for letter in target)
-
-
-def _check_out(path: Path, suffixes: Sequence[str]) -> None:
-    """Say that a file cannot be written before time is spent on what is to be in it."""
-    from .errors import SearchError
-
-    if path.suffix not in suffixes:
-        raise SearchError(f"--out {path}: give it a name that ends in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise SearchError(f"--out {path}: there is no folder {path.parent}; make it, or name another")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SearchError(f"--out {path}: it cannot be written; name another file")
 
 
 def _views(
@@ -138,14 +141,14 @@ def _views(
     from .page.view import BEST, make_view
     from .progress_line import ProgressLine
 
-    limit = Budget.of(budget)
+    limit, chosen = Budget.of(budget), list(dict.fromkeys(orders))
     views = []
     with ProgressLine(limit, quiet) as line:
-        if BEST in orders:
+        if BEST in chosen:
             line.prepare("auto")
         for title, graph in graphs:
             line.entitle(title)
-            views.append(make_view(title, graph, counting, orders, budget, line.show))
+            views.append(make_view(title, graph, counting, chosen, limit, line.show))
     return views
 
 

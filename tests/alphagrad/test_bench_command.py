@@ -50,27 +50,6 @@ def test_json_and_files(tmp_path):
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_figures_over_sizes():
-    pytest.importorskip("matplotlib")
-    from alphagrad.plot import batch_scaling
-
-    rows = [
-        {
-            "task": "MLP",
-            "batch": 8 * n,
-            "scale": n,
-            "contender": name,
-            "seconds": {"median": n, "low": n, "high": 2 * n},
-        }
-        for n in (1, 2)
-        for name in ("jacrev", "auto/auto")
-    ]
-    figure, axes = batch_scaling({"measurements": rows})
-    assert axes.get_xlabel() == "size, as multiple"
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["jacrev", "auto/auto"]
-    assert figure.axes == [axes]
-
-
 def test_progress_and_silence(monkeypatch):
     monkeypatch.setattr(status_line, "EVERY", 0.0)
     few = (*SMALL, "--orders", "rev", "--peers", "none")

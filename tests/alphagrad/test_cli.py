@@ -250,6 +250,12 @@ def test_better_orders_on_record_are_told():
     assert "On record" not in answered("search", "DoublePendulum", "--method", "presets", "--resume")
 
 
+@pytest.mark.parametrize("command", ["search RoeFlux_1d --evaluations 2000", "show RoeFlux_1d --order rev --order fwd"])
+def test_pictures(command, tmp_path):
+    answered(*command.split(), "--plot", "picture.svg")
+    assert "multiplications (folded)" in (tmp_path / "picture.svg").read_text()
+
+
 def test_no_record_is_kept_if_none_is_wanted(tmp_path):
     answered("search", "RoeFlux_1d", *FEW, "--no-record")
     assert not (tmp_path / "cache").exists()
@@ -362,6 +368,9 @@ BAD = {
     "search RoeFlux_1d --save absent/order.json": "there is no folder absent",
     "search RoeFlux_1d --save order.txt": "ends in .json",
     "search RoeFlux_1d --save folder.json": "cannot be written",
+    "search RoeFlux_1d --plot absent/order.png": "there is no folder absent",
+    "search RoeFlux_1d --plot order.txt": "--plot order.txt: give it a name that ends in .png or .svg or .pdf",
+    "search RoeFlux_1d --plot order.png --minimize runtime": "goes by the clock; leave one out",
     "search RoeFlux_1d --start junk.json": "'junk.json' is not a saved order",
     "search RoeFlux_1d --start mine.py": "'mine.py' is not a saved order",
     "search RoeFlux_1d --start other.json": "made for the graph another",

@@ -1,4 +1,3 @@
-import importlib
 import io
 import json
 import subprocess
@@ -294,13 +293,6 @@ def test_missing_packages_are_named(command):
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert answer.returncode == 2
     assert answer.stderr == "alphagrad: this command needs mctx: pip install 'graphax-alphagrad[rl]'\n"
-
-
-def test_curves_need_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.delitem(sys.modules, "alphagrad.plot")
-    with pytest.raises(ImportError, match=r"pip install 'graphax-alphagrad\[plot\]'"):
-        importlib.import_module("alphagrad.plot")
 
 
 def test_learning_curves(enzymes, joint):
