@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .cli_options import (
+    Argnums,
     Args,
     AsJson,
+    Budgeted,
     Counting,
+    Orders,
     Quiet,
+    Simplify,
     TargetName,
-    check_plot,
-    check_writable,
+    TargetNames,
     picture_of,
     print_json,
 )
@@ -24,21 +27,7 @@ if TYPE_CHECKING:
 
     from .page.view import View
 
-Orders = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--order",
-        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can "
-        "be given several times. Default: fwd, rev, markowitz and best.",
-    ),
-]
-Budgeted = Annotated[
-    float,
-    typer.Option("--budget", help="Seconds to search for the best order, and to work on the bound.", metavar="SECONDS"),
-]
 SECONDS = 1.0
-Simplify = Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")]
-Argnums = Annotated[str | None, typer.Option(help="Arguments to differentiate by, such as 0,2.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 PAGE, DRAWINGS = ".html", (".svg", ".dot")
 
@@ -61,13 +50,12 @@ def show(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show a function's graph, and how orders eliminate it, step by step; or play yourself.
+    """Show how orders eliminate a graph, on a page to play with.
 
-    Writes one HTML file that needs no network. With --out graph.svg or graph.dot it draws the graph for a paper, after
-    --step eliminations along one order.
-
-    Examples: alphagrad show RoeFlux_1d --open; alphagrad show RoeFlux_1d --order rev --step 40 --out roe.svg
+    Writes one HTML file that needs no network: step by step along the orders, or you pick the vertices. With --out
+    graph.svg or graph.dot it draws the graph for a paper, after --step eliminations along one order.
     """
+    from .cli_outputs import check_plot, check_writable
     from .errors import SearchError
     from .page.view import DEFAULT_ORDERS
     from .target import find
@@ -94,9 +82,7 @@ def show(
 
 
 def report(
-    targets: Annotated[
-        list[str], typer.Argument(help="Tasks, generated:SEED, or module:function.", metavar="TARGET...")
-    ],
+    targets: TargetNames,
     args: Args = None,
     order: Orders = None,
     out: Annotated[Path, typer.Option(help="Where to write the page.", metavar="FILE.html")] = Path("report.html"),
@@ -110,17 +96,18 @@ def report(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write one page on several functions: what show has on each, and tables of costs, bounds and timings.
+    """Write one page on several functions.
 
-    Example: alphagrad report RoeFlux_1d RobotArm_6DOF --timings bench.json --open
+    It has what show has on each, and tables of costs, bounds and timings.
     """
+    from .cli_outputs import check_writable
     from .page.timings import read_timings
     from .page.view import DEFAULT_ORDERS
     from .target import find
 
     check_writable("--out", out, (PAGE,))
     measured = [] if timings is None else read_timings(timings)
-    graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets)]
+    graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets or ())]
     views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet or as_json)
     out.write_text(_page(views, ", ".join(view.title for view in views), measured), encoding="utf-8")
     _conclude(views, out, as_json, open_page)
@@ -182,5 +169,5 @@ def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: boo
         columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
         typer.echo(table(f"Multiplications are counted {views[0].counting}", columns, rows))
         typer.echo(f"written: {path}")
-    if open_page:
-        webbrowser.open(path.resolve().as_uri())
+    if open_page and not webbrowser.open(path.resolve().as_uri()):
+        typer.echo(f"alphagrad: no browser was found; open {path} in one", err=True)

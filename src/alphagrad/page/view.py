@@ -64,6 +64,8 @@ def make_view(
     for name in orders:
         if isinstance(name, str) and name == BEST:
             result = search(graph, budget=Budget.of(budget), minimize=objective, resume=True, progress=progress)
+            if result.stopped == "interrupted":
+                raise KeyboardInterrupt
             replays.append(Replay.of("best known", graph, result.order, counting, result.order.finder))
             bound = max(bound, int(result.bound))
         else:
