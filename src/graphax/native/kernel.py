@@ -6,6 +6,7 @@ from math import prod
 
 from .emit import Emitter, Value, scalar_type, size_of
 from .handler import handler
+from .inverses import share_inverses
 from .operations import OPERATIONS, convert
 from .schedule import schedule
 from .statements import Statements
@@ -79,12 +80,11 @@ class Layout:
 
 def kernel_code(program: Statements, layout: Layout) -> str:
     """A module with one function for XLA to call."""
-    order = schedule(program.statements, [n for result in program.results for n in result])
-    quick = _Body(program, layout, order, exact=False)
+    quick = _Body(share_inverses(program), layout, exact=False)
     huge = quick.emitter.huge
     parts, declarations = [], set(quick.emitter.declarations)
     if huge is not None or layout.streamed:
-        exact = _Body(program, replace(layout, streamed=False), order, exact=True)
+        exact = _Body(program, replace(layout, streamed=False), exact=True)
         declarations |= exact.emitter.declarations
         parts.append(_EXACT.format(pointers=_pointers(program), body=exact.text))
     parts.append(
@@ -135,13 +135,13 @@ def _check(lanes: int, huge: Value) -> str:
 class _Body:
     """The statements of one block of points, from loads to stores."""
 
-    def __init__(self, program: Statements, layout: Layout, order: Sequence[int], exact: bool):
+    def __init__(self, program: Statements, layout: Layout, exact: bool):
         self.emitter = Emitter(layout.lanes, exact)
         self.layout = layout
         self.program = program
         self.values: dict[int, Value] = {}
         waiting = self._groups()
-        for number in order:
+        for number in schedule(program.statements, [n for result in program.results for n in result]):
             self.values[number] = self._computed(number)
             for group in waiting.get(number, ()):
                 group.missing.discard(number)

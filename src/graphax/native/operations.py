@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from . import elementary
 from .elementary import INFINITY, absolute, select, sqrt
-from .emit import Value, size_of
+from .emit import Value, dtype_of, size_of
+from .inverses import INVERSE
 
 # Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
 _CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
@@ -36,6 +39,12 @@ def _compared(relation: str) -> Callable[[Value, Value], Value]:
     return apply
 
 
+def _inverse(x: Value) -> Value:
+    inverse = 1 / x
+    x.emitter.note_huge(absolute(inverse) < float(np.finfo(dtype_of(x.kind)).tiny))
+    return inverse
+
+
 def _sign(x: Value) -> Value:
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x))
 
@@ -65,6 +74,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "sub": _arithmetic("sub"),
     "mul": _arithmetic("mul"),
     "div": lambda a, b: a / b,
+    INVERSE: _inverse,
     "neg": lambda a: -a,
     "max": _extreme("maximum", "smax"),
     "min": _extreme("minimum", "smin"),

@@ -1,0 +1,50 @@
+"""Quotients by the same number become products with its inverse, because a division takes as long as ten products.
+
+Such a product has two roundings, where a quotient has one. Where the inverse is too small to be a normal number, the
+kernel computes the block again by the quotients themselves: see `Emitter.exact`.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from .emit import dtype_of
+from .statements import Statement, Statements
+
+# The operation of an inverse that stands for a division in quotients.
+INVERSE = "inverse"
+
+
+def share_inverses(program: Statements) -> Statements:
+    """The same program with one division for each number that several are divided by."""
+    divisors = Counter(s.operands[1] for s in program.statements if _is_quotient(s))
+    statements: list[Statement] = []
+    places: dict[int, int] = {}
+    inverses: dict[int, int] = {}
+
+    def add(statement: Statement) -> int:
+        statements.append(statement)
+        return len(statements) - 1
+
+    for number, statement in enumerate(program.statements):
+        operands = tuple(places[n] for n in statement.operands)
+        if not _is_quotient(statement) or divisors[statement.operands[1]] == 1:
+            places[number] = add(replace(statement, operands=operands))
+            continue
+        dividend, divisor = operands
+        if divisor not in inverses:
+            inverses[divisor] = add(Statement(INVERSE, (divisor,), statement.kind))
+        is_inverse = _is_one(statements[dividend])
+        inverse = inverses[divisor]
+        places[number] = inverse if is_inverse else add(Statement("mul", (dividend, inverse), statement.kind))
+    results = tuple(tuple(places[n] for n in result) for result in program.results)
+    return replace(program, statements=tuple(statements), results=results)
+
+
+def _is_quotient(statement: Statement) -> bool:
+    return statement.operation == "div" and dtype_of(statement.kind).kind == "f"
+
+
+def _is_one(statement: Statement) -> bool:
+    return statement.operation == "constant" and bool(np.equal(statement.attribute, 1))

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from graphax.native.inverses import INVERSE, share_inverses
+from graphax.native.statements import StatementBuilder, Statements
+
+from .running import mapped
+
+
+def statements_of(builder, results):
+    scalar = (), np.dtype(np.float64)
+    return Statements(tuple(builder.statements), (scalar,) * 3, (scalar,) * len(results), tuple((n,) for n in results))
+
+
+def operations(program):
+    return [s.operation for s in program.statements if s.operation not in ("input", "constant")]
+
+
+@pytest.fixture
+def builder():
+    return StatementBuilder()
+
+
+def test_one_division_for_each_divisor(builder):
+    x, y, z = (builder.input(n, 0, np.float64) for n in range(3))
+    one = builder.constant(1, np.float64)
+    results = [builder.apply("div", *pair) for pair in ((x, z), (y, z), (one, z), (x, y))]
+    program = share_inverses(statements_of(builder, results))
+    assert operations(program) == [INVERSE, "mul", "mul", "div"]
+    inverse = program.results[2][0]
+    assert program.statements[inverse].operation == INVERSE
+    assert all(inverse in program.statements[program.results[n][0]].operands for n in (0, 1))
+
+
+def test_whole_numbers_are_divided(builder):
+    i, j, k = (builder.input(n, 0, np.int32) for n in range(3))
+    results = [builder.apply("div", i, k), builder.apply("div", j, k)]
+    assert operations(share_inverses(statements_of(builder, results))) == ["div", "div"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_divisors_of_all_sizes(dtype):
+    """The inverse of the largest numbers is denormal, and taken for zero; the quotient by them is not."""
+    limits = np.finfo(dtype)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, -limits.max, limits.tiny, 1.5, -3.0, 1e-20]
+    x, z = (a.ravel().astype(dtype) for a in np.meshgrid(special, special))
+    y = np.full_like(x, 0.7)
+    function = lambda x, y, z: [x / z, y / z, 1 / z]
+    with np.errstate(all="ignore"):
+        exact = function(*(a.astype(np.longdouble) for a in (x, y, z)))
+        expected = [np.where(np.abs(e) < limits.tiny, 0 * e, e).astype(dtype) for e in exact]
+    for got, want in zip(mapped(function, x, y, z), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=2 * limits.eps)
+        np.testing.assert_array_equal(np.signbit(got[~np.isnan(want)]), np.signbit(want[~np.isnan(want)]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_two_roundings(dtype):
+    rng = np.random.default_rng(0)
+    x, y, z = (rng.normal(size=4099).astype(dtype) for _ in range(3))
+    got = mapped(lambda x, y, z: [x / z, y / z], x, y, z)
+    for found, dividend in zip(got, (x, y), strict=True):
+        quotient = dividend.astype(np.longdouble) / z.astype(np.longdouble)
+        assert np.max(np.abs(found - quotient) / np.spacing(np.abs(quotient).astype(dtype))) < 2
