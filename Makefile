@@ -24,6 +24,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 bench: $(VENV)/.test
+	$(BIN)/python benchmarks/command_line.py
 	$(BIN)/python benchmarks/light.py
 	$(BIN)/python benchmarks/primitive_harness.py
 	$(BIN)/python benchmarks/native.py

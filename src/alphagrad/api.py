@@ -10,7 +10,7 @@ from graphax.trace import positions
 
 from . import records
 from .budget import Budget, Progress
-from .errors import SearchError
+from .errors import SearchError, whole_number
 from .finders.objective import Objective
 from .finders.portfolio import FINDERS
 from .pool import Request, run_on
@@ -69,12 +69,13 @@ def search(
         record: keep the order in the user's cache if it is the best known for the graph.
     """
     limit, objective = Budget.of(budget), COUNTED if minimize == "runtime" else Objective.of(minimize, counting)
-    if method not in FINDERS:
+    if method not in tuple(FINDERS):
         raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
-    if workers < 1:
-        raise SearchError(f"a search needs at least one worker, not {workers}")
-    if seed < 0:
-        raise SearchError(f"a seed is zero or more, not {seed}")
+    workers, seed = whole_number("workers", workers, 1), whole_number("seed", seed, 0)
+    if progress is not None and not callable(progress):
+        raise SearchError(f"progress is a function that is called with a Progress, but is {progress!r}")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise SearchError(f"executor is a concurrent.futures.Executor, but is {executor!r}")
     if minimize == "runtime" and (counting != "folded" or method != "auto" or workers > 1 or executor is not None):
         raise SearchError(
             "minimize='runtime' counts what is executed, searches with method='auto', and measures in this process; "
@@ -101,9 +102,12 @@ def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_
     if isinstance(target, Task):
         return Function(target.function, target.arguments(), target.argnums, False, target.batch_axes)
     numbers = positions(argnums)
-    axes = tuple(0 if n in numbers else None for n in range(len(args))) if batch_axes is None else tuple(batch_axes)
+    default = tuple(0 if n in numbers else None for n in range(len(args)))
+    axes = default if batch_axes is None else tuple(batch_axes) if isinstance(batch_axes, Sequence) else ()
     if len(axes) != len(args) or not set(axes) <= {0, None} or 0 not in axes:
-        raise SearchError(f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {axes}")
+        raise SearchError(
+            f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {batch_axes!r}"
+        )
     return Function(target, tuple(args), argnums, has_aux, axes)
 
 

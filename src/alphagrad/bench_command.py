@@ -222,9 +222,10 @@ def _write(document: dict[str, Any], path: Path | None) -> None:
 
 def _draw(document: dict[str, Any], path: Path | None) -> None:
     if path is not None:
+        from .cli_outputs import save_picture
         from .plot import batch_scaling
 
-        batch_scaling(document)[0].savefig(path)
+        save_picture(batch_scaling(document), path)
 
 
 def _check(options: Options, output: Output) -> None:

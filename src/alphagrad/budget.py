@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from .errors import SearchError
@@ -20,25 +21,28 @@ class Budget:
     seconds: float | None = None
     evaluations: int | None = None
 
+    def __post_init__(self):
+        for name, limit in (("seconds", self.seconds), ("evaluations", self.evaluations)):
+            if limit is not None and not isinstance(limit, Real):
+                raise SearchError(f"the {name} of a budget are a number, but are {limit!r}")
+            if limit is not None and not limit > 0:
+                raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
+
     @staticmethod
     def of(given: Any) -> "Budget":
         """Read ``budget=`` as users write it: seconds, a `Budget`, or ``"certified"``."""
         if isinstance(given, Budget):
-            budget = given
-        elif given == "certified":
-            budget = Budget()
-        else:
-            try:
-                budget = Budget(seconds=float(given))
-            except (TypeError, ValueError):
-                raise SearchError(
-                    f"cannot read {given!r} as a budget; it is a number of seconds, "
-                    f'Budget(seconds=..., evaluations=...), or "certified"'
-                ) from None
-        for name, limit in (("seconds", budget.seconds), ("evaluations", budget.evaluations)):
-            if limit is not None and not limit > 0:
-                raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
-        return budget
+            return given
+        if isinstance(given, str) and given == "certified":
+            return Budget()
+        try:
+            seconds = float(given)
+        except (TypeError, ValueError):
+            raise SearchError(
+                f"cannot read {given!r} as a budget; it is a number of seconds, "
+                f'Budget(seconds=..., evaluations=...), or "certified"'
+            ) from None
+        return Budget(seconds)
 
     def spent(self, seconds: float, evaluations: int) -> bool:
         return seconds >= (math.inf if self.seconds is None else self.seconds) or evaluations >= (

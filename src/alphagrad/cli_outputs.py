@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from .errors import SearchError
 
@@ -34,3 +35,8 @@ def check_plot(path: Path | None) -> None:
     if path is not None:
         import_module("alphagrad.plot")
         check_writable("--plot", path, PICTURES)
+
+
+def save_picture(drawing: tuple[Any, Any], path: Path) -> None:
+    """Write what functions of `alphagrad.plot` return, fine enough for print."""
+    drawing[0].savefig(path, dpi=200)

@@ -1,5 +1,8 @@
 """Every error of alphagrad that users can meet."""
 
+from operator import index
+from typing import Any
+
 from graphax import GraphaxError
 
 
@@ -13,3 +16,14 @@ class TaskError(AlphagradError):
 
 class SearchError(AlphagradError):
     """A search that was asked for in a way that makes no sense."""
+
+
+def whole_number(name: str, given: Any, least: int) -> int:
+    """``given``, if it is a whole number of at least so much."""
+    try:
+        number = index(given)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise SearchError(f"{name} is a whole number, {least} or more, but is {given!r}")
+    return number

@@ -14,10 +14,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from graphax import ComputationGraph, GraphaxError, Order
 from graphax.order import resolve
 
+from .errors import SearchError
 from .files import replace_file
 from .finders.objective import Objective
 from .finders.problem import Problem
@@ -47,9 +49,11 @@ def shipped_shelf() -> Path:
     return Path(str(resources.files("alphagrad"))) / "best_known"
 
 
-def best_known(graph: ComputationGraph, objective: Objective | None = None) -> Order | None:
-    """The best order on record for this very graph, or None."""
-    objective = objective or Objective()
+def best_known(graph: ComputationGraph, objective: Any = "multiplications") -> Order | None:
+    """The best order on record for this very graph, or None; ``objective`` is one, or as ``minimize`` of a search."""
+    if not isinstance(graph, ComputationGraph):
+        raise SearchError(f"best_known takes a graph, such as graphax.build_graph(f, *args), but got {graph!r}")
+    objective = Objective.of(objective)
     found = [read(shelf, graph, objective) for shelf in (shipped_shelf(), user_shelf())]
     return min((order for order in found if order), key=lambda order: order.cost or 0, default=None)
 

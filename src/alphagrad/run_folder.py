@@ -31,8 +31,11 @@ class RunFolder:
         if known.exists():
             _compare(_read(known), json.loads(json.dumps(configuration)), self.path)
         elif writes:
-            (self.path / "orders").mkdir(parents=True, exist_ok=True)
-            replace_file(known, json.dumps(configuration, indent=1) + "\n")
+            try:
+                (self.path / "orders").mkdir(parents=True, exist_ok=True)
+                replace_file(known, json.dumps(configuration, indent=1) + "\n")
+            except OSError as error:
+                raise RunError(f"a run cannot be kept in {self.path}: {error.strerror}; give another folder") from None
 
     @property
     def checkpoints(self) -> Path:

@@ -84,9 +84,10 @@ def search(
     if save is not None:
         result.order.save(save)
     if plot is not None:
+        from .cli_outputs import save_picture
         from .plot import search_history
 
-        search_history(result)[0].savefig(plot)
+        save_picture(search_history(result), plot)
     known = best_known(graph, result.objective)
     better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
     _print_result(target, found, result, better, save, as_json)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from .errors import SearchError
 from .games import SCALINGS
@@ -22,7 +22,7 @@ def configured(config: Config, settings: Sequence[str]) -> Config:
         if not equals or not name:
             raise SearchError(f"--set {setting}: write name=value, such as environments=64")
         config = _replaced(config, config, name.split("."), text, setting)
-    _check(config)
+    check(config)
     return config
 
 
@@ -77,10 +77,13 @@ def _number(kind: type, text: str, wanted: str) -> Any:
     return value
 
 
-def _check(config: Any) -> None:
+def check(config: Any) -> None:
     """Refuse what cannot be trained with."""
     for name in names(config):
-        value, last = _at(config, name), name.rpartition(".")[2]
+        value, (owner, _, last) = _at(config, name), name.rpartition(".")
+        kind = get_type_hints(type(_at(config, owner)))[last]
+        if not isinstance(value, int | float if kind is float else get_origin(kind) or kind):
+            raise SearchError(f"{name} is {value!r}, but it must be of type {getattr(kind, '__name__', kind)}")
         if last == "scaling" and value not in SCALINGS:
             raise SearchError(f"{name} is {value!r}, but it is one of: {', '.join(SCALINGS)}")
         if last == "dtype":
@@ -93,7 +96,7 @@ def _check(config: Any) -> None:
             _check_heads(name, value, _at(config, name.replace("heads", "embedding")))
 
 
-def _check_dtype(name: str, value: str) -> None:
+def _check_dtype(name: str, value: Any) -> None:
     if value not in ("float32", "bfloat16", "float16"):
         raise SearchError(f"{name} is {value!r}, but it is one of: float32, bfloat16, float16")
 
@@ -104,6 +107,6 @@ def _check_heads(name: str, heads: int, embedding: int) -> None:
 
 
 def _at(config: Any, name: str) -> Any:
-    for part in name.split("."):
+    for part in name.split(".") if name else ():
         config = getattr(config, part)
     return config

@@ -55,7 +55,7 @@ def show(
     Writes one HTML file that needs no network: step by step along the orders, or you pick the vertices. With --out
     graph.svg or graph.dot it draws the graph for a paper, after --step eliminations along one order.
     """
-    from .cli_outputs import check_plot, check_writable
+    from .cli_outputs import check_plot, check_writable, save_picture
     from .errors import SearchError
     from .page.view import DEFAULT_ORDERS
     from .target import find
@@ -77,7 +77,7 @@ def show(
     if plot is not None:
         from .plot.eliminations import draw_orders
 
-        draw_orders(view)[0].savefig(plot)
+        save_picture(draw_orders(view), plot)
     _conclude([view], path, as_json, open_page)
 
 

@@ -26,12 +26,13 @@ from graphax import ComputationGraph, Order
 from .alphazero import AlphaZero, AlphaZeroConfig
 from .best_orders import BestOrders
 from .checkpoints import Checkpoints
-from .errors import SearchError
+from .errors import SearchError, whole_number
 from .game import Sizes
 from .games import Boards, Episodes, Games
 from .interrupt import Interrupt, deferred_interrupt
 from .ppo import PPO, PPOConfig
 from .run_folder import RunFolder
+from .settings import check as check_configuration
 from .tasks.task import Task
 from .updates import DEVICES
 
@@ -130,8 +131,7 @@ def train(
 
     Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once.
     """
-    if iterations is None and seconds is None:
-        raise SearchError("training needs a limit: iterations, seconds or both")
+    _check_request(agent, seed, iterations, seconds, checkpoint_every, sizes)
     graphs = _named(targets)
     games = Games.of(list(graphs.values()), counting, minimize, sizes)
     configuration = _configuration(agent, games, list(graphs), seed)
@@ -144,6 +144,23 @@ def train(
     checkpoints = None if run_folder is None else Checkpoints(run_folder.checkpoints)
     with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
         return run.train(checkpoints, checkpoint_every, progress, interrupt)
+
+
+def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpoint_every: Any, sizes: Any) -> None:
+    """Refuse what cannot be trained with; see `train`."""
+    if iterations is None and seconds is None:
+        raise SearchError("training needs a limit: iterations, seconds or both")
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+        raise SearchError(f"seconds is how long to train, more than zero, but is {seconds!r}")
+    if iterations is not None:
+        whole_number("iterations", iterations, 1)
+    whole_number("seed", seed, 0)
+    whole_number("checkpoint_every", checkpoint_every, 1)
+    if not isinstance(agent, AlphaZeroConfig | PPOConfig):
+        raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
+    if sizes is not None and not isinstance(sizes, Sizes):
+        raise SearchError(f"sizes are game_tables.Sizes, but are {sizes!r}")
+    check_configuration(agent)
 
 
 def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
@@ -292,9 +309,9 @@ def _placed(value: np.ndarray, sharding: NamedSharding) -> Array:
 
 def _named(targets: Any) -> dict[str, ComputationGraph]:
     if isinstance(targets, dict):
-        graphs = dict(targets)
+        graphs = {str(name): _graph(target) for name, target in targets.items()}
     else:
-        listed = [targets] if isinstance(targets, Task | ComputationGraph) else list(targets)
+        listed = list(targets) if isinstance(targets, list | tuple) else [targets]
         graphs = {_name(target, place): _graph(target) for place, target in enumerate(listed)}
         if len(graphs) < len(listed):
             raise SearchError("a task was given twice")

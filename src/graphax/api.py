@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from numbers import Real
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from .execute import Accumulation
 from .graph import Derivation, derive
 from .order import Order, loaded, resolve
 from .plan import make_plan
-from .trace import Traced, positions, trace
+from .trace import Traced, check_function, positions, trace
 
 
 def jacve(
@@ -92,6 +93,7 @@ def _evaluation(
     with_value: bool,
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Traced, list[Any], Any]]:
     """From arguments to the traced function, its flat outputs and the Jacobian."""
+    check_function(function)
     order = tuple(order) if isinstance(order, Iterator) else order
     check_backend(backend)
 
@@ -138,7 +140,13 @@ def check_jacobian(
     No dense Jacobian is formed, so any size can be checked. Returns the largest relative error; raises
     `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
     """
+    if not isinstance(probes, int) or probes < 1:
+        raise ValueError(f"probes is how many directions are tried, 1 or more, but is {probes!r}")
+    if rtol is not None and not (isinstance(rtol, Real) and rtol >= 0):
+        raise ValueError(f"rtol is a relative error, 0 or more, but is {rtol!r}")
     numbers = positions(argnums)
+    blocks = jacve(function, order, argnums=numbers, has_aux=has_aux, sparse=True)(*args, **kwargs)
+    blocks = blocks[0] if has_aux else blocks
 
     def restricted(*chosen: Any):
         full = list(args)
@@ -148,8 +156,6 @@ def check_jacobian(
         return result[0] if has_aux else result
 
     chosen = tree_map(jnp.asarray, tuple(args[number] for number in numbers))
-    blocks = jacve(function, order, argnums=numbers, has_aux=has_aux, sparse=True)(*args, **kwargs)
-    blocks = blocks[0] if has_aux else blocks
     worst = 0.0
     for key in jax.random.split(jax.random.key(seed), probes):
         direction = _random_like(key, chosen)

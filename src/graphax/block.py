@@ -57,6 +57,14 @@ class JacobianBlock:
         For y = A @ x the block by x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
         elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
         """
+        given = (
+            ("out", out, out_shape),
+            ("inp", inp, inp_shape),
+            *([] if values is None else [("on", on, values.shape)]),
+        )
+        for side, labels, lengths in given:
+            if len(labels) != len(lengths):
+                raise ValueError(f"{side} has {len(labels)} labels, {list(labels)}, for an array of shape {lengths}")
         numbers: dict[Hashable, int] = {}
         sizes: list[int] = []
 

@@ -21,7 +21,7 @@ from math import prod
 from .cut import minimum_cut
 from .errors import GraphaxError
 from .graph import ComputationGraph
-from .plan import COUNTINGS, Elimination
+from .plan import Elimination, check_counting
 from .structure import Product, Structure, add, compose
 
 OBJECTIVES = ("multiplications", "operations", "peak")
@@ -43,7 +43,7 @@ def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", coun
     """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`."""
     if minimize not in OBJECTIVES:
         raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
-    _check_counting(counting)
+    check_counting(counting)
     if minimize == "peak":
         return _peak_bound(graph)
     multiplications = sum(vertex_bounds(graph, counting).values())
@@ -52,13 +52,8 @@ def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", coun
 
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
     """For each intermediate vertex, multiplications that its elimination takes in every order."""
-    _check_counting(counting)
+    check_counting(counting)
     return dict(_vertex_bounds(graph, counting))
-
-
-def _check_counting(counting: str) -> None:
-    if counting not in COUNTINGS:
-        raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
 
 
 @lru_cache(256)

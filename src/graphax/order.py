@@ -38,24 +38,34 @@ class Order:
     simplified: bool = False
 
     def __post_init__(self):
-        object.__setattr__(self, "vertices", tuple(index(vertex) for vertex in self.vertices))
+        try:
+            object.__setattr__(self, "vertices", tuple(index(vertex) for vertex in self.vertices))
+        except TypeError:
+            raise OrderError(
+                f"an Order holds vertex numbers, such as (3, 1, 2), but was given {self.vertices!r}"
+            ) from None
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the order as JSON."""
-        Path(path).write_text(json.dumps(asdict(self), default=index) + "\n")
+        name = os.fspath(path)
+        try:
+            Path(name).write_text(json.dumps(asdict(self), default=index) + "\n")
+        except OSError as error:
+            raise OrderError(f"the order file {name!r} cannot be written: {error.strerror}") from None
 
     @staticmethod
     def load(path: str | os.PathLike) -> "Order":
         """Read an order that `save` wrote."""
+        name = os.fspath(path)
         try:
-            return Order(**json.loads(Path(path).read_text()))
+            return Order(**json.loads(Path(name).read_text()))
         except FileNotFoundError:
-            raise OrderError(f"there is no order file {os.fspath(path)!r}") from None
+            raise OrderError(f"there is no order file {name!r}") from None
         except OSError as error:
-            raise OrderError(f"the order file {os.fspath(path)!r} cannot be read: {error.strerror}") from None
+            raise OrderError(f"the order file {name!r} cannot be read: {error.strerror}") from None
         except (ValueError, TypeError, KeyError) as error:
             raise OrderError(
-                f"{os.fspath(path)!r} is not a saved order ({type(error).__name__}: {error}). Orders are JSON files "
+                f"{name!r} is not a saved order ({type(error).__name__}: {error}). Orders are JSON files "
                 f"written by Order.save."
             ) from None
 

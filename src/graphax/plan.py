@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 COUNTINGS = ("folded", "raw")
 
 
+def check_counting(counting: str) -> None:
+    if counting not in COUNTINGS:
+        raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
+
+
 @dataclass(frozen=True)
 class Contraction:
     """One step: ``edges[target, source] += edges[target, vertex] @ edges[vertex, source]``.
@@ -126,8 +131,7 @@ class Plan:
     _initial: dict[Edge, Structure]
 
     def cost(self, counting: str = "folded") -> Cost:
-        if counting not in COUNTINGS:
-            raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
+        check_counting(counting)
         return Cost(
             sum(step.multiplications(counting) for step in self.steps),
             sum(step.additions for step in self.steps),

@@ -111,6 +111,10 @@ def register_rule(primitive: str, rule: Rule | None = None):
     `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
     docs/architecture.md. A rule registered later replaces an earlier one.
     """
+    if not isinstance(primitive, str):
+        raise TypeError(f"register_rule takes the name of a primitive, such as 'mul', but got {primitive!r}")
+    if rule is not None and not callable(rule):
+        raise TypeError(f"the rule of primitive {primitive!r} is a function of a LinearCall, but got {rule!r}")
     if rule is None:
         return lambda function: register_rule(primitive, function)
     _RULES[primitive] = rule

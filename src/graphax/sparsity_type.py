@@ -28,6 +28,8 @@ def sparsity_type(structure: Structure | None) -> int:
     """The paper's number for a structure; 0 for no edge. Raises ValueError above rank 2."""
     if structure is None:
         return 0
+    if not isinstance(structure, Structure):
+        raise TypeError(f"sparsity_type takes a Structure, such as block.structure, but got {structure!r}")
     if len(structure.out) > 2 or len(structure.inp) > 2:
         raise ValueError(f"the paper's sparsity types end at rank 2, but the block is {structure}")
     out = [*structure.out, *([()] * (2 - len(structure.out)))]

@@ -58,6 +58,7 @@ def trace(
     simplified: bool,
 ) -> Traced:
     """Trace ``function`` with respect to the arguments under ``argnums``; all others are constants."""
+    check_function(function)
     numbers = _checked_positions(function, args, argnums)
     flat: list[Any] = []
     trees: list[Any] = []
@@ -104,8 +105,16 @@ def trace(
     )
 
 
+def check_function(function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"expected a function to differentiate, such as in jacve(f)(x), but got {function!r}")
+
+
 def positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    return tuple(map(index, argnums)) if isinstance(argnums, Sequence) else (index(argnums),)
+    try:
+        return tuple(map(index, argnums)) if isinstance(argnums, Sequence) else (index(argnums),)
+    except TypeError:
+        raise TypeError(f"argnums is a number or a sequence of numbers, such as (0, 1), but is {argnums!r}") from None
 
 
 def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[int, ...]:

@@ -121,27 +121,6 @@ def test_a_result_reads_as_a_table_and_answers_as_data():
     assert data["optimal"] is True
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"budget": 0}, "more than zero"),
-        ({"budget": -1.0}, "more than zero"),
-        ({"budget": float("nan")}, "more than zero"),
-        ({"budget": Budget(evaluations=0)}, "more than zero"),
-        ({"budget": "soon"}, "budget"),
-        ({"minimize": "flops"}, "multiplications, operations, peak"),
-        ({"minimize": (0, 0)}, "not both zero"),
-        ({"minimize": (1, -1)}, "not negative"),
-        ({"counting": "cooked"}, "folded, raw"),
-        ({"method": "magic"}, "auto"),
-        ({"workers": 0}, "at least one worker"),
-    ],
-)
-def test_bad_requests_are_refused(arguments, message):
-    with pytest.raises(SearchError, match=message):
-        alphagrad.search(f, X, W, **arguments)
-
-
 def test_arguments_that_do_not_fit_are_explained():
     with pytest.raises(SearchError, match=r"f cannot be traced .*contracting"):
         alphagrad.search(f, X, W.T)

@@ -71,6 +71,16 @@ def test_ctrl_c_prints_what_is_there(monkeypatch):
     assert "Interrupted; this is what there was." in result.stdout
 
 
+def test_ctrl_c_while_errors_are_computed(monkeypatch):
+    def interrupted(case):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure, "exact_entries", interrupted)
+    result = bench(*SMALL, "--batch", "2,3", "--orders", "rev", "--peers", "none")
+    assert result.exit_code == 130
+    assert "batch 3" not in result.stdout
+
+
 def test_an_interrupted_run_goes_on(monkeypatch, tmp_path):
     command = ("EnzymeReaction", "--batch", "1,2,3", "--repeat", "2", "--orders", "rev", "--peers", "none")
     usual, batches = measure.take_turns, []

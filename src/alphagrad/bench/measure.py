@@ -1,7 +1,6 @@
 """A benchmark under way: cases one after the other, their contenders made ready, timed in turns and compared."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import jax
@@ -92,7 +91,7 @@ class Benchmark:
             except KeyboardInterrupt:
                 self.interrupted = True
             self._announce(f"{case}: comparing with float64")
-            errors = _errors(case, ready)
+            errors = self._errors(case, ready)
         rows = []
         for contender in contenders:
             name = contender.name
@@ -114,13 +113,14 @@ class Benchmark:
                 reasons[contender.name] = str(error)
         return ready, reasons
 
-
-def _errors(case: Case, ready: dict[str, Ready]) -> dict[str, float]:
-    """Those that there was time for before an interruption."""
-    errors: dict[str, float] = {}
-    with suppress(KeyboardInterrupt):
-        exact = exact_entries(case)
-        for name, each in ready.items():
-            if each.entries is not None:
-                errors[name] = relative_error(each.entries(POINTS), exact)
-    return errors
+    def _errors(self, case: Case, ready: dict[str, Ready]) -> dict[str, float]:
+        """Those that there was time for before an interruption."""
+        errors: dict[str, float] = {}
+        try:
+            exact = exact_entries(case)
+            for name, each in ready.items():
+                if each.entries is not None:
+                    errors[name] = relative_error(each.entries(POINTS), exact)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return errors

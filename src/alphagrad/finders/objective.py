@@ -12,6 +12,7 @@ from ..kernels import Prices
 # What a multiplication and an addition cost, by the name of what is minimised.
 WEIGHTS = {"multiplications": (1.0, 0.0), "operations": (1.0, 1.0), "peak": (0.0, 0.0)}
 OBJECTIVES = tuple(WEIGHTS)
+WEIGHTED = "weighted"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class Objective:
     weights: tuple[float, float] = (1.0, 0.0)
 
     def __post_init__(self):
+        if self.counting not in COUNTINGS:
+            raise SearchError(f"unknown counting {self.counting!r}; it is one of: {', '.join(COUNTINGS)}")
+        if self.minimize not in (*WEIGHTS, WEIGHTED):
+            raise SearchError(f"cannot minimize {self.minimize!r}; it is one of: {', '.join((*WEIGHTS, WEIGHTED))}")
+        if self.minimize == WEIGHTED:
+            _weights(self.weights)
         object.__setattr__(self, "weights", WEIGHTS.get(self.minimize, self.weights))
 
     @staticmethod
@@ -37,11 +44,9 @@ class Objective:
         """Read ``minimize=`` as users write it: a name, or a pair of weights for multiplications and additions."""
         if isinstance(minimize, Objective):
             return minimize
-        if counting not in COUNTINGS:
-            raise SearchError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
         if isinstance(minimize, str) and minimize in WEIGHTS:
             return Objective(minimize, counting)
-        return Objective("weighted", counting, _weights(minimize))
+        return Objective(WEIGHTED, counting, _weights(minimize))
 
     @staticmethod
     def read(text: str) -> "Objective":
@@ -69,7 +74,7 @@ class Objective:
 
     def __str__(self):
         name = self.minimize
-        if name == "weighted":
+        if name == WEIGHTED:
             name = f"{self.weights[0]:g}·multiplications + {self.weights[1]:g}·additions"
         return f"{name} ({self.counting})"
 

@@ -24,7 +24,10 @@ def batch_scaling(results: str | os.PathLike | dict[str, Any]) -> tuple[Figure, 
         results: a file that ``alphagrad bench --save`` wrote, or what it holds.
     """
     found = results if isinstance(results, dict) else read(Path(results))
-    rows = [row for row in found["measurements"] if row["seconds"]]
+    try:
+        rows = [row for row in found["measurements"] if row["seconds"]]
+    except (KeyError, TypeError):
+        raise RunError("the benchmark has no measurements; give what alphagrad bench --save wrote") from None
     if not rows:
         raise RunError("the benchmark has no times to draw")
     names = list(dict.fromkeys(row["task"] for row in rows))

@@ -1,10 +1,12 @@
 """Orders: what they have cost after each elimination."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
 from matplotlib.figure import Figure
+
+from graphax import Order
 
 from ..api import graph_of
 from ..errors import SearchError
@@ -30,7 +32,8 @@ def order_comparison(
             the best order on record.
         budget: of that search.
     """
-    names = [orders] if isinstance(orders, str) else list(orders)
+    several = isinstance(orders, Iterable) and not isinstance(orders, str | Order)
+    names = list(orders) if several else [orders]
     if not names:
         raise SearchError("there is no order to draw; name some, such as orders=('fwd', 'rev', 'best')")
     graph = graph_of(target, args, argnums, has_aux, simplify)

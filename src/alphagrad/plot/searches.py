@@ -24,8 +24,8 @@ def search_history(*results: SearchResult, labels: Sequence[str] | None = None) 
     """
     if not results:
         raise SearchError("there is no search to draw; give what alphagrad.search returned")
-    names = [_finder(result) for result in results] if labels is None else list(labels)
-    if isinstance(labels, str) or len(names) != len(results):
+    names = [_finder(result) for result in results] if labels is None else labels
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(results):
         raise SearchError(f"labels has a name for each of the {len(results)} results, but is {labels!r}")
     figure = Figure(layout="constrained")
     axes = figure.subplots()
@@ -66,8 +66,9 @@ def cost_over_time(
 def _searched(target: Any, args: Sequence[Any], finders: Any, options: dict[str, Any]) -> dict[str, SearchResult]:
     if "method" in options:
         raise SearchError("name the methods to compare with finders=..., not with method=...")
-    names = FINDERS if finders is None else [finders] if isinstance(finders, str) else list(finders)
-    unknown = [name for name in names if name not in FINDERS]
+    several = isinstance(finders, Iterable) and not isinstance(finders, str)
+    names = list(FINDERS if finders is None else finders if several else [finders])
+    unknown = [name for name in names if name not in tuple(FINDERS)]
     if unknown:
         raise SearchError(f"unknown finder {unknown[0]!r}; it is one of: {', '.join(FINDERS)}")
     return {name: search(target, *args, method=name, **options) for name in names}

@@ -17,6 +17,8 @@ def get(name: str) -> Task:
     Raises:
         TaskError: if there is none; the message has those with similar names.
     """
+    if not isinstance(name, str):
+        raise TaskError(f"a task has a name, such as 'RoeFlux_1d', but got {name!r}")
     by_lowered = {known.lower(): task for known, task in (TASKS | UNSEEN).items()}
     if name.lower() in by_lowered:
         return by_lowered[name.lower()]
