@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from hashlib import sha256
+from inspect import getsource
 from typing import Any
 
 import jax
@@ -32,7 +33,7 @@ from .workload import Workload, kernel_statements, workload
 
 # The operations that are measured by themselves; others of the kind are priced like the exponential.
 FUNCTIONS: dict[str, Callable] = {
-    "div": lambda x, y: x / y, "sqrt": lambda x, y: jnp.sqrt(x + y), "sin": lambda x, y: jnp.sin(x),
+    "div": lambda x, y: y / x, "sqrt": lambda x, y: jnp.sqrt(x + y), "sin": lambda x, y: jnp.sin(x),
     "cos": lambda x, y: jnp.cos(x), "exp": lambda x, y: jnp.exp(-x), "log": lambda x, y: jnp.log(x + 2),
     "tanh": lambda x, y: jnp.tanh(x), "pow": lambda x, y: jnp.power(x, y), "erf": lambda x, y: jax.lax.erf(x),
     "atan2": lambda x, y: jnp.arctan2(x, y), "sincos": lambda x, y: jnp.sin(x) + jnp.cos(x),
@@ -66,7 +67,9 @@ class CostModel:
 
 def this_machine(dtype: str = "float32") -> CostModel:
     """The model of this machine, from disk, or measured in about ten seconds."""
-    identity = sha256("\n".join([host().identity, dtype, repr(FITTED), repr(list(FUNCTIONS))]).encode()).hexdigest()
+    # Prices are of what is counted as work, however that is done.
+    parts = [host().identity, dtype, repr(FITTED), repr(list(FUNCTIONS)), getsource(workload)]
+    identity = sha256("\n".join(parts).encode()).hexdigest()
     path = records.cache_folder() / "cost_models" / f"{identity[:24]}.json"
     with suppress(OSError, ValueError, TypeError):
         return CostModel(**json.loads(path.read_text(encoding="utf-8")))

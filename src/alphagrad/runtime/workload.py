@@ -7,6 +7,7 @@ from typing import Any
 from graphax.api import prepare
 from graphax.backend import kernel
 from graphax.execute import Accumulation
+from graphax.native.inverses import INVERSE, share_inverses
 from graphax.native.schedule import pressure, schedule
 from graphax.native.statements import Statements
 from graphax.plan import make_plan
@@ -31,6 +32,7 @@ def kernel_statements(
 def workload(program: Statements) -> Workload:
     """How much of each kind: ``arithmetic``, divisions and elementary functions by name, ``memory`` for loads and
     stores, and ``spill`` for values beyond the registers, summed over time."""
+    program = share_inverses(program)
     statements = program.statements
     results = [number for result in program.results for number in result]
     uses = Counter(operand for statement in statements for operand in statement.operands)
@@ -45,7 +47,7 @@ def workload(program: Statements) -> Workload:
             if statement.operation in ("add", "sub"):
                 work["arithmetic"] -= any(statements[n].operation == "mul" and uses[n] == 1 for n in statement.operands)
         elif statement.operation != "constant":
-            work[statement.operation] += 1
+            work["div" if statement.operation == INVERSE else statement.operation] += 1
     angles = [{s.operands for s in statements if s.operation == name} for name in ("sin", "cos")]
     # Of the same angle they share most of their work.
     work["sincos"] = both = len(set.intersection(*angles))

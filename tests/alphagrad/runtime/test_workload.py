@@ -47,3 +47,7 @@ def test_orders_make_the_difference():
 def test_what_has_no_kernel():
     with pytest.raises(NativeError):
         kernel_statements(jnp.linalg.inv, (np.eye(3, dtype=np.float32),), "rev", 0)
+
+
+def test_divisions_by_the_same_number_are_one():
+    assert work_of(lambda x, y: (x + 1) / y + x / y + y / x, 0.3, 0.7)["div"] == 2
