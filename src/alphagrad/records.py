@@ -48,7 +48,11 @@ def shipped_shelf() -> Path:
 
 
 def best_known(graph: ComputationGraph, objective: Objective | None = None) -> Order | None:
-    """The best order on record for this very graph, or None."""
+    """The best order on record for this very graph, or None.
+
+    Looks at those that ship with the package, for all its tasks, and at those that searches on this machine have kept
+    (under $ALPHAGRAD_CACHE, or in the user's cache folder). By default those for fewest folded multiplications.
+    """
     objective = objective or Objective()
     found = [read(shelf, graph, objective) for shelf in (shipped_shelf(), user_shelf())]
     return min((order for order in found if order), key=lambda order: order.cost or 0, default=None)

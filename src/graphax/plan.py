@@ -126,6 +126,7 @@ class Plan:
     _initial: dict[Edge, Structure]
 
     def cost(self, counting: str = "folded") -> Cost:
+        """What all contractions cost together."""
         if counting not in COUNTINGS:
             raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
         return Cost(
