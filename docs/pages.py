@@ -113,6 +113,7 @@ def workshop() -> Iterator[Path]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / IMAGES).mkdir()
+        (folder / "results").symlink_to(ROOT / "results", target_is_directory=True)
         stack.enter_context(chdir(folder))
         stack.enter_context(mock.patch.dict(os.environ, ALPHAGRAD_CACHE=str(folder / "cache")))
         stack.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
