@@ -3,8 +3,9 @@
     python benchmarks/cost_models.py [--tasks RoeFlux_1d ...] [--backend native] [--orders 20] [--seconds 20]
 
 Orders are the presets, the best on record, and that one with more and more vertices moved. A row has, for one task, how
-many times as long the slowest of them takes as the fastest, and Spearman's correlation of each count, and of the model of
-this machine, with the least time of some rounds, in float32 under `jax.vmap`. The model was fitted to orders of RoeFlux_1d and
+many times as long the slowest of them takes as the fastest, how many times as many multiplications the worst of them
+has as the best, and Spearman's correlation of each count, and of the model of this machine, with the least time of some
+rounds. All is float32, under `jax.vmap`, and kernels have one thread. The model was fitted to orders of RoeFlux_1d and
 RobotArm_6DOF; the others it has not seen.
 """
 
@@ -22,6 +23,7 @@ from alphagrad import tasks
 from alphagrad.runtime.cost_model import measured, rank_correlation, this_machine
 from alphagrad.runtime.workload import kernel_statements, workload
 from graphax.display import table
+from graphax.native import set_threads
 
 TASKS = ("RoeFlux_1d", "RobotArm_6DOF", "random_g", "BlackScholes", "DoublePendulum", "HodgkinHuxley", "PengRobinson")
 POINTS = 1 << 14
@@ -65,7 +67,11 @@ def row(name: str, backend: str, count: int, seconds: float) -> list[str]:
     predictions = [[count(*cost) for cost in costs] for count in COUNTS.values()]
     predictions.append([model.predict(work) for work in works])
     ranks = [f"{rank_correlation(predicted, least):.2f}" for predicted in predictions]
-    return [name, backend, len(chosen), f"{max(least) / min(least):.2f}", *ranks]
+    return [name, len(chosen), _spread(least), _spread([folded.multiplications for folded, _ in costs]), *ranks]
+
+
+def _spread(numbers: list[float]) -> str:
+    return f"{max(numbers) / min(numbers):.2f}"
 
 
 def main() -> None:
@@ -75,9 +81,11 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
+    # What the model is a model of.
+    set_threads(1)
     rows = [row(name, options.backend, options.orders, options.seconds) for name in options.tasks]
-    columns = ["task", "backend", "orders", "slowest/fastest", *COUNTS, "model"]
-    print(table(f"Rank correlation with the time of {POINTS:,} Jacobians", columns, rows))
+    columns = ["task", "orders", "slowest/fastest", "most/fewest mul", *COUNTS, "model"]
+    print(table(f"Rank correlation with the time of {POINTS:,} Jacobians, {options.backend}", columns, rows))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import jax
 import typer
 from typer.testing import CliRunner
 
-from alphagrad.cli import app
+from alphagrad.cli import UsageError, app
 from graphax import rule
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,7 +94,7 @@ def run(page: str) -> Iterator[tuple[Block, str]]:
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page):
         if block.language == "sh":
-            yield block, "".join(_commanded(page, block, command) for command in _commands(block.text))
+            yield block, "".join(perform(words, block.mark == LONG) for words in commands(block.text))
         else:
             for name in MODULE.findall(block.text[: block.text.find("\n") + 1]):
                 Path(f"{name}.py").write_text(block.text, encoding="utf-8")
@@ -130,22 +130,23 @@ def _forget_modules(before: set[str], folder: Path) -> None:
             del sys.modules[name]
 
 
-def _commands(text: str) -> list[list[str]]:
+def commands(text: str) -> list[list[str]]:
+    """The words of each command in a block."""
     lines = text.replace("\\\n", " ").splitlines()
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
-def _commanded(page: str, block: Block, words: list[str]) -> str:
-    """What a command prints; one that is not run is checked for being one."""
+def perform(words: list[str], long: bool = False) -> str:
+    """What a command prints. One that is not run, because it takes long or is not ours, is checked for being one."""
     program, *arguments = words
-    if program == "alphagrad" and block.mark != LONG:
+    if program == "alphagrad" and not long:
         result = CliRunner().invoke(app, arguments, prog_name=program)
         if result.exit_code != 0:
-            raise PageError(f"{page}:{block.line}: {shlex.join(words)} failed: {result.stderr}")
+            raise PageError(f"{shlex.join(words)} failed: {result.stderr}")
         return result.stdout
     checks = {"alphagrad": _check_arguments, "make": _check_target, "pip": _check_extras, "python": _check_script}
     if program not in checks:
-        raise PageError(f"{page}:{block.line}: {program} is not one of: {', '.join(checks)}")
+        raise PageError(f"{program} is not one of: {', '.join(checks)}")
     checks[program](arguments)
     return ""
 
@@ -153,9 +154,12 @@ def _commanded(page: str, block: Block, words: list[str]) -> str:
 def _check_arguments(arguments: list[str]) -> None:
     """Read a command line as alphagrad does, without doing what it says."""
     group: Any = typer.main.get_command(app)
-    outer = group.make_context("alphagrad", list(arguments))
-    name, command, rest = group.resolve_command(outer, list(arguments))
-    command.make_context(name, rest, parent=outer)
+    try:
+        outer = group.make_context("alphagrad", list(arguments))
+        name, command, rest = group.resolve_command(outer, list(arguments))
+        command.make_context(name, rest, parent=outer)
+    except UsageError as error:
+        raise PageError(f"alphagrad {shlex.join(arguments)}: {error.format_message()}") from None
 
 
 def _check_target(arguments: list[str]) -> None:
@@ -173,15 +177,14 @@ def _check_extras(arguments: list[str]) -> None:
 
 
 def _check_script(arguments: list[str]) -> None:
-    """The script exists, and knows the options by name."""
-    if arguments[0] == "-m":
-        script = ROOT / "src" / f"{arguments[1].replace('.', '/')}.py"
-        options = arguments[2:]
-    else:
-        script, options = ROOT / arguments[0], arguments[1:]
+    """The script exists, and its source has the options."""
+    is_module = arguments[0] == "-m"
+    script = ROOT / (f"src/{arguments[1].replace('.', '/')}.py" if is_module else arguments[0])
+    if not script.is_file():
+        raise PageError(f"there is no script {script.relative_to(ROOT)}")
     source = script.read_text(encoding="utf-8")
-    for option in options:
-        if option.startswith("--") and f'"{option}"' not in source and option[2:].replace("-", "_") not in source:
+    for option in arguments:
+        if option.startswith("--") and f'"{option}"' not in source:
             raise PageError(f"{script.name} has no option {option}")
 
 

@@ -4,8 +4,8 @@ import api_reference
 import pages
 import pytest
 
-# Pages that train or search for long.
-SLOW: set[str] = set()
+# Pages that train agents.
+SLOW = {"docs/training.md"}
 
 
 def parameters():
@@ -54,8 +54,24 @@ def test_the_reference_is_that_of_the_docstrings():
         "rm notes.txt",
     ],
 )
-def test_a_command_that_does_not_exist_is_noticed(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "ROOT", pages.ROOT)
-    block = pages.Block("sh", pages.LONG, command, 1, "", 0, 0)
-    with pytest.raises(Exception, match=r"\w"):
-        pages._commanded("page.md", block, pages._commands(command)[0])
+def test_a_command_that_does_not_exist_is_noticed(command):
+    (words,) = pages.commands(command)
+    with pytest.raises(pages.PageError):
+        pages.perform(words, long=True)
+
+
+def test_a_command_that_fails_is_noticed():
+    with pages.workshop(), pytest.raises(pages.PageError, match="NoSuchTask"):
+        pages.perform(["alphagrad", "search", "NoSuchTask"])
+
+
+def test_what_is_printed_is_written_down(tmp_path, monkeypatch):
+    (tmp_path / "docs" / pages.IMAGES).mkdir(parents=True)
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    page = tmp_path / "docs/page.md"
+    page.write_text("```python\nx = 2\nprint(x)\n```\nThen\n\n```python\nprint(x + 1)\n```\n\n```text\n5\n```\nDone.\n")
+    pages.write_down("docs/page.md")
+    written = page.read_text()
+    assert written.count("```text\n2\n```\nThen") == written.count("```text\n3\n```\nDone.") == 1
+    with pages.workshop():
+        assert all(printed == block.output for block, printed in pages.run("docs/page.md"))
