@@ -5,7 +5,8 @@ JAX fails there first.
 """
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,20 +222,25 @@ def is_sharded(values: Iterable[Any]) -> bool:
     return any(mesh is not None and not mesh.empty for mesh in meshes)
 
 
+def computes_on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
+
+
 def define_primitive(
     name: str,
     results: Callable[..., Sequence[tuple[tuple[int, ...], Any, bool]]],
     program: Callable[..., Callable],
     batch: Callable[..., tuple[Sequence[Any], Sequence[int]]],
-    lower_on_cpu: Callable[..., Any],
+    lowerings: Mapping[str, Callable[..., Any]],
 ) -> Primitive:
-    """A primitive that stands for a program, and is something faster on the CPU.
+    """A primitive that stands for a program, and is something faster on some platforms.
 
     Args:
         results: from the avals of the operands and the parameters to shapes, dtypes and weak types of the results.
         program: from the parameters to the function it stands for; derivatives and other platforms use that.
         batch: the rule for `jax.vmap`, from operands, their axes (None where there is none) and the parameters.
-        lower_on_cpu: from the operand avals and the parameters to a lowering rule, or None to use the program.
+        lowerings: for a platform, from the operand avals and the parameters to a lowering rule, or None to use the
+            program.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
@@ -249,13 +255,16 @@ def define_primitive(
         return jax.jvp(program(**params), tuple(primals), tuple(map(ad.instantiate_zeros, tangents)))
 
     def lower_anywhere(ctx: Any, *operands: Any, **params: Any) -> Any:
-        return mlir.lower_fun(program(**params), multiple_results=True)(ctx, *operands)
+        return lowering_rule(program(**params))(ctx, *operands)
 
-    def lower_cpu(ctx: Any, *operands: Any, **params: Any) -> Any:
-        # What is exported has to run in other processes, which do not have the code of this one.
-        exported = getattr(ctx.module_context.lowering_parameters, "for_export", False)
-        rule = None if exported else lower_on_cpu(ctx.avals_in, **params)
-        return rule(ctx, *operands) if rule else lower_anywhere(ctx, *operands, **params)
+    def lower_on(special: Callable[..., Any]) -> Callable[..., Any]:
+        def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+            # What is exported has to run in other processes, which do not have the code of this one.
+            exported = getattr(ctx.module_context.lowering_parameters, "for_export", False)
+            rule = None if exported else special(ctx.avals_in, **params)
+            return rule(ctx, *operands) if rule else lower_anywhere(ctx, *operands, **params)
+
+        return lower
 
     def standing_for(eqn: JaxprEqn) -> ClosedJaxpr:
         return jax.make_jaxpr(program(**eqn.params))(*placeholders(atom.aval for atom in eqn.invars))
@@ -265,9 +274,36 @@ def define_primitive(
     ad.primitive_jvps[primitive] = derivative
     batching.primitive_batchers[primitive] = batch
     mlir.register_lowering(primitive, lower_anywhere)
-    mlir.register_lowering(primitive, lower_cpu, platform="cpu")
+    for platform, special in lowerings.items():
+        mlir.register_lowering(primitive, lower_on(special), platform=platform)
     _STANDING_FOR[primitive] = standing_for
     return primitive
+
+
+def lowering_rule(function: Callable) -> Callable[..., Any]:
+    """How XLA is told of a function that returns several results."""
+    return mlir.lower_fun(function, multiple_results=True)
+
+
+def triton() -> Any:
+    """The part of Pallas that compiles by Triton; None where this JAX has it no more."""
+    try:
+        from jax.experimental.pallas import triton
+    except ImportError:
+        return None
+    return triton
+
+
+def triton_lowering_rule(function: Callable) -> Callable[..., Any]:
+    """As `lowering_rule`, of a kernel. JAX 0.12 warns that it will do without Triton; we do without it then."""
+    rule = lowering_rule(function)
+
+    def lower(ctx: Any, *operands: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+            return rule(ctx, *operands)
+
+    return lower
 
 
 def capsule(address: int) -> Any:

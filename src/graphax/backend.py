@@ -57,26 +57,35 @@ def kernel(function: Callable, args: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class BackendChoice:
-    """What runs a program on the CPU under `jax.jit` or `jax.vmap`, and why."""
+    """What runs a program under `jax.jit` or `jax.vmap`, and why.
+
+    Attributes:
+        name, reason: on the CPU.
+        on_gpu: why XLA runs it on a GPU, too, or None where a kernel does.
+    """
 
     name: str
     reason: str
+    on_gpu: str | None
 
     def __str__(self):
-        return f"Backend on the CPU: {self.name} ({self.reason})"
+        gpu = f"xla ({self.on_gpu})" if self.on_gpu else "a kernel, where mapped over points"
+        return f"Backend on the CPU: {self.name} ({self.reason})\nBackend on a GPU: {gpu}"
 
 
 def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoice:
     """What `run` would do with traced arguments of these shapes."""
     check_backend(backend)
     if backend == "xla":
-        return BackendChoice("xla", "as asked for")
+        return BackendChoice("xla", "as asked for", "as asked for")
     try:
         kernel, _, _ = _kernel(function, args, backend == "native")
     except NativeError as error:
         if backend == "native":
             raise
-        return BackendChoice("xla", str(error))
+        return BackendChoice("xla", str(error), str(error))
     size = f"{kernel.statements.operations:,} operations on single numbers"
     alone = None if backend == "native" else kernel.reason_for_xla_alone
-    return BackendChoice("native", size + (f"; xla unless mapped: {alone}" if alone else ""))
+    return BackendChoice(
+        "native", size + (f"; xla unless mapped: {alone}" if alone else ""), kernel.reason_for_xla_on_gpu
+    )

@@ -54,7 +54,7 @@ class Explanation:
         order: the order and where it comes from.
         costs: folded and raw cost of the order (under a key that begins with ``"this order"``) and of forward,
             reverse and Markowitz.
-        backend: what runs it on the CPU, and why.
+        backend: what runs it, and why.
         accuracy: what it loses to rounding at the arguments given, if that was asked for.
     """
 

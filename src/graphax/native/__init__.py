@@ -1,8 +1,9 @@
-"""The native backend: a derivative program as one kernel of machine code for the CPU.
+"""The native backend: a derivative program as one kernel.
 
 function of one point ──unroll──▶ Statements   arrays taken apart, repetitions gone
-                      ──emit────▶ LLVM code    vectors over the batch, one lane a point
+       on the CPU     ──emit────▶ LLVM code    vectors over the batch, one lane a point
                       ──compile─▶ Kernel       machine code, kept on disk, called by XLA
+       on a GPU       ──pallas──▶ Kernel       blocks of points, compiled by Triton
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +32,11 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
 
     Raises `NativeError` where that is not possible.
     """
-    if not required and not host.available():
-        raise NativeError("llvmlite is not installed")
-    host.host()
+    # Kernels of a GPU are compiled by JAX itself.
+    if not _jax.computes_on_gpu():
+        if not required and not host.available():
+            raise NativeError("llvmlite is not installed")
+        host.host()
     program, operands = _jax.open_program(function, args)
     results = sum(prod(_jax.shape(atom)) for atom in program.outputs)
     room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results

@@ -40,6 +40,10 @@ def kind_of(dtype: Any) -> str | None:
     return _KINDS.get(np.dtype(dtype).name) if isinstance(dtype, np.dtype | type) else None
 
 
+def dtype_of(kind: str) -> np.dtype:
+    return np.dtype(next(name for name, found in _KINDS.items() if found == kind))
+
+
 def size_of(kind: str) -> int:
     return _TYPES[kind][1]
 

@@ -1,4 +1,5 @@
-"""Kernels in JAX: a primitive that is one call of machine code on the CPU, and the program it came from elsewhere."""
+"""Kernels in JAX: a primitive that is one call of machine code on the CPU, one kernel on a GPU, and the program it came
+from elsewhere."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import numpy as np
 
 from .. import _jax
 from .._jax import Program
-from . import disk, host
+from . import disk, host, pallas
 from .kernel import Layout, kernel_code
 from .statements import Statements
 
@@ -61,6 +62,10 @@ class Kernel:
         if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE:
             return None
         return f"single point, few operations on arrays of {largest} elements"
+
+    @property
+    def reason_for_xla_on_gpu(self) -> str | None:
+        return pallas.reason_for_xla(self.statements)
 
 
 def _results(
@@ -111,9 +116,17 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
         return None
     if batch == 0 or not kernel.statements.outputs or any(0 in shape for shape, _ in kernel.statements.outputs):
         return None
-    if not kernel.required and batch is None and kernel.reason_for_xla_alone:
+    if not kernel.required and (not host.available() or (batch is None and kernel.reason_for_xla_alone)):
         return None
     return jax.ffi.ffi_lowering(_target(kernel, _layout(kernel.statements, batched, batch)))
+
+
+def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
+    batch = _batch_size([aval.shape for aval in avals], batched)
+    if not isinstance(batch, int) or batch == 0:
+        return None
+    function = pallas.on_blocks(kernel.statements, batched, batch)
+    return _jax.triton_lowering_rule(function) if function else None
 
 
 def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> Layout:
@@ -139,4 +152,6 @@ def _registered(code: str) -> str:
     return name
 
 
-_kernel = _jax.define_primitive("graphax_kernel", _results, _program, _batch, _lower_on_cpu)
+_kernel = _jax.define_primitive(
+    "graphax_kernel", _results, _program, _batch, {"cpu": _lower_on_cpu, "cuda": _lower_on_gpu}
+)

@@ -1,0 +1,129 @@
+"""The kernel of a GPU: the statements on blocks of points, every operand loaded once and every result stored once.
+
+XLA makes several loops of a long program, which load operands again and hand values over through memory. Operations are
+as exact as XLA's: both divide by `div.full` and take elementary functions from the same library.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import _jax
+from .emit import dtype_of
+from .statements import Statement, Statements
+
+# Points of a block. A thread has two, so that it moves eight bytes at a time, or one where the values of two points
+# would not fit its registers, or where elements of arrays lie apart in memory.
+_POINTS, _THREADS_OF_A_WARP = 128, 32
+_MOST_STATEMENTS_OF_TWO_POINTS = 500
+# Elements of an array are numbered by integers of 32 bits.
+_MOST_ELEMENTS = 1 << 31
+
+
+def _extreme(of_numbers: Callable) -> Callable:
+    """Triton's leave out what is not a number."""
+    return lambda a, b: lax.select(a != a, a, lax.select(b != b, b, of_numbers(a, b)))
+
+
+# What Triton has, as JAX has it.
+_OPERATIONS: dict[str, Callable] = {
+    **{
+        name: getattr(lax, name)
+        for name in (
+            "add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "select", "abs", "floor", "ceil", "sqrt",
+            "rsqrt", "pow", "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "asin",
+            "acos", "atan", "asinh", "acosh", "atanh", "atan2", "logistic", "cbrt",
+        )
+    },
+    "and": lax.bitwise_and,
+    "or": lax.bitwise_or,
+    "xor": lax.bitwise_xor,
+    "not": lax.bitwise_not,
+    # Triton subtracts from zero, which has no negative one.
+    "neg": lambda x: x * -1,
+    "max": _extreme(lax.max),
+    "min": _extreme(lax.min),
+    "sign": lambda x: lax.select(x > 0, jnp.ones_like(x), lax.select(x < 0, -jnp.ones_like(x), x)),
+    "is_finite": lambda x: abs(x) < np.inf,
+}  # fmt: skip
+_OTHERWISE = frozenset({"constant", "input", "convert", "bitcast"})
+
+
+def reason_for_xla(program: Statements) -> str | None:
+    """Why a program cannot be a kernel on a GPU, or None."""
+    if _jax.triton() is None:
+        return "this JAX has no Triton"
+    missing = {s.operation for s in program.statements} - _OTHERWISE - set(_OPERATIONS)
+    if missing:
+        return f"Triton has no {', '.join(sorted(missing))}"
+    if any(dtype.kind == "b" for _, dtype in (*program.inputs, *program.outputs)):
+        return "truth values are not moved to and from kernels"
+    return None
+
+
+def on_blocks(program: Statements, batched: Sequence[bool], batch: int, interpret: bool = False) -> Callable | None:
+    """From operands, of which those that are marked have a leading axis of points, to results for all points.
+
+    None where that has to be left to XLA. ``interpret`` runs it anywhere, slowly.
+    """
+    arrays = (*program.inputs, *program.outputs)
+    if reason_for_xla(program) or any(batch * prod(shape) >= _MOST_ELEMENTS for shape, _ in arrays):
+        return None
+    from jax.experimental import pallas as pl
+
+    triton = _jax.triton()
+
+    def body(*refs: Any) -> None:
+        point = pl.program_id(0) * _POINTS + jnp.arange(_POINTS)
+        inside = None if batch % _POINTS == 0 else point < batch
+
+        def place(ref: Any, size: int, element: int) -> Any:
+            return ref.at[point if size == 1 else point * size + element]
+
+        def loaded(operand: int, element: int) -> Any:
+            if not batched[operand]:
+                return jnp.full((_POINTS,), refs[operand][element])
+            return triton.load(place(refs[operand], prod(program.inputs[operand][0]), element), mask=inside)
+
+        values: list[Any] = []
+        for statement in program.statements:
+            is_input = statement.operation == "input"
+            values.append(loaded(*statement.attribute) if is_input else _computed(statement, values))
+        for result, numbers in zip(refs[len(program.inputs) :], program.results, strict=True):
+            for element, number in enumerate(numbers):
+                triton.store(place(result, len(numbers), element), values[number], mask=inside)
+
+    flat = [jax.ShapeDtypeStruct((batch * prod(shape),), dtype) for shape, dtype in program.outputs]
+    grid, parameters = (pl.cdiv(batch, _POINTS),), triton.CompilerParams(num_warps=_warps(program), num_stages=1)
+    call = pl.pallas_call(body, flat, grid=grid, compiler_params=parameters, interpret=interpret)
+
+    def run(*operands: Any) -> list[Any]:
+        results = call(*[jnp.reshape(x, -1) for x in operands])
+        return [jnp.reshape(x, (batch, *shape)) for x, (shape, _) in zip(results, program.outputs, strict=True)]
+
+    return run
+
+
+def _warps(program: Statements) -> int:
+    arrays = any(prod(shape) > 1 for shape, _ in (*program.inputs, *program.outputs))
+    points_of_a_thread = 1 if arrays or len(program.statements) > _MOST_STATEMENTS_OF_TWO_POINTS else 2
+    return _POINTS // (points_of_a_thread * _THREADS_OF_A_WARP)
+
+
+def _computed(statement: Statement, values: Sequence[Any]) -> Any:
+    operands = [values[number] for number in statement.operands]
+    match statement.operation:
+        case "constant":
+            return jnp.full((_POINTS,), statement.attribute)
+        case "convert" if statement.kind == "i1":
+            return operands[0] != 0
+        case "convert":
+            return operands[0].astype(dtype_of(statement.kind))
+        case "bitcast":
+            return lax.bitcast_convert_type(operands[0], dtype_of(statement.kind))
+    return _OPERATIONS[statement.operation](*operands)
