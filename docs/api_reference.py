@@ -35,7 +35,7 @@ def reference() -> str:
 
 def _module(module: Any) -> Iterator[str]:
     yield from (f"## {module.__name__}", "", _prose(inspect.getdoc(module).partition("\n\n")[0]), "")
-    public = {name: getattr(module, name) for name in _names(module)}
+    public = {name: getattr(module, name) for name in sorted(module.__all__)}
     kinds: dict[str, Callable[[Any], bool]] = {
         "Functions": inspect.isfunction,
         "Types": lambda value: inspect.isclass(value) and not issubclass(value, Exception),
@@ -48,17 +48,6 @@ def _module(module: Any) -> Iterator[str]:
             yield from (f"### {title}", "")
         for name, value in members.items():
             yield from _member(f"{module.__name__}.{name}", value)
-
-
-def _names(module: Any) -> list[str]:
-    """What is public in a module: what it lists, or what it defines."""
-    if hasattr(module, "__all__"):
-        return sorted(module.__all__)
-    return [name for name, value in vars(module).items() if _is_own(module, name, value)]
-
-
-def _is_own(module: Any, name: str, value: Any) -> bool:
-    return not name.startswith("_") and inspect.isfunction(value) and value.__module__ == module.__name__
 
 
 def _member(path: str, value: Any) -> Iterator[str]:
