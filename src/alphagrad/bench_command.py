@@ -5,22 +5,23 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import AsJson, Quiet, print_json
+from .cli_options import AsJson, Quiet, TaskNames, picture_of, print_json
+from .cli_stops import interrupted
 
 if TYPE_CHECKING:
     from .bench.case import Case
     from .bench.contender import Contender
-    from .bench.promises import Promise
+    from .bench.measure import Measurement
+    from .bench.promises import Finding, Promise
     from .tasks.task import Task
 
 
@@ -79,9 +80,7 @@ class Output:
 
 
 def bench(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TASK]...", help="Default: all that the paper has.")
-    ] = None,
+    names: TaskNames = None,
     batch: Annotated[
         str | None,
         typer.Option(help="Batch sizes, such as 1,512; 1 is without vmap. Default: the paper's.", metavar="N,N"),
@@ -100,7 +99,7 @@ def bench(
     peers: Annotated[str, typer.Option(help="casadi,asdex, or none.", metavar="NAMES")] = "casadi,asdex",
     dtype: Annotated[Dtype, typer.Option(help="Of all arguments.")] = Dtype.float32,
     repeat: Annotated[int, typer.Option(help="Rounds, in each of which everyone has a turn.", metavar="N")] = 100,
-    seconds: Annotated[float, typer.Option(help="After which a case has had enough rounds.")] = 20.0,
+    seconds: Annotated[float, typer.Option(help="After which a case has had enough rounds.", metavar="SECONDS")] = 20.0,
     threads: Annotated[
         int | None, typer.Option(help="Threads that JAX and kernels may use. Default: all.", metavar="N")
     ] = None,
@@ -108,14 +107,15 @@ def bench(
         Check | None,
         typer.Option(help="Measure what it takes to see whether a promise holds; exit code 1 if it does not."),
     ] = None,
-    save: Annotated[Path | None, typer.Option(help="Write all measurements here.", metavar="FILE.json")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw times over batches or sizes.", metavar="FILE.png")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write all measurements to this file.", metavar="FILE.json")] = None,
+    plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure Jacobians beside JAX's modes and other packages, as the paper's table 2 and its figures do.
+    """Measure Jacobians beside JAX's modes and other packages.
 
-    Times are medians over rounds. Ctrl-C prints what is there so far.
+    As in the paper's table 2 and its figures; times are medians over rounds. Ctrl-C prints what is there so far. What
+    --save wrote until then stays, and the same command goes on.
     """
     options = Options(
         tuple(names or ()), batch, scale, figures, backend, orders, peers, dtype, repeat, seconds, threads, check
@@ -144,54 +144,92 @@ def _empty_cache() -> Iterator[None]:
 def _run(options: Options, output: Output) -> int:
     from .bench.machine import Machine
     from .bench.measure import Benchmark, Effort
+    from .bench.promises import PROMISES, as_text
     from .bench.report import Report
     from .status_line import StatusLine
 
+    promise = None if options.check is None else PROMISES[options.check]
+    machine = Machine.here(promise.threads if promise and promise.threads else options.threads)
+
+    def report(measurements: "Sequence[Measurement]", interrupted: bool) -> Report:
+        return Report(machine, options.command(), tuple(measurements), interrupted)
+
+    # A file that a run leaves before its end says that it was interrupted, and the same command goes on.
+    unfinished = report((), interrupted=True).as_dict()
     with StatusLine(output.quiet or output.as_json) as line:
-        benchmark = Benchmark(Effort(options.repeat, options.seconds), line.show)
-        findings, promise, code = None, None, 0
-        if options.check is None:
+        earlier = () if output.save is None or promise else _unfinished(output.save, unfinished, line.say)
+        benchmark = Benchmark(
+            Effort(options.repeat, options.seconds),
+            line.show,
+            keep=lambda measured: _write(report(measured, interrupted=True).as_dict(), output.save),
+            earlier=earlier,
+        )
+        findings = _checked(options, promise, benchmark) if promise else None
+        if promise is None:
             benchmark.run(_cases(options), _contenders(options))
-        else:
-            findings, promise = _checked(options, benchmark)
-            code = 0 if findings and all(each.kept for each in findings) else 1
-    threads = promise.threads if promise and promise.threads else options.threads
-    report = Report(Machine.here(threads), options.command(), tuple(benchmark.measurements), benchmark.interrupted)
-    document = report.as_dict()
+    found = report(benchmark.measurements, benchmark.interrupted)
+    document = found.as_dict()
     if findings is not None:
         document["findings"] = [each.as_dict() for each in findings]
-    _written(document, output)
+    if not benchmark.interrupted:
+        _write(document, output.save)
+    _draw(document, output.plot)
     if output.as_json:
         print_json(document)
     elif promise is not None and findings is not None:
-        from .bench.promises import as_text
-
-        typer.echo(f"{report.machine}\n\n{as_text(promise, findings, benchmark.interrupted)}")
+        typer.echo(f"{machine}\n\n{as_text(promise, findings, benchmark.interrupted)}")
     else:
-        typer.echo(report)
-    return code
+        typer.echo(found)
+    if benchmark.interrupted:
+        raise interrupted(_kept(output.save))
+    return 0 if findings is None or (findings and all(each.kept for each in findings)) else 1
 
 
-def _checked(options: Options, benchmark: Any) -> tuple[list[Any], "Promise"]:
-    from .bench.promises import PROMISES, check
+def _unfinished(path: Path, expected: dict[str, Any], say: Callable[[str], None]) -> "list[Measurement]":
+    """What a run of the same command on the same machine has measured before it was interrupted."""
+    from .bench.report import measurements_in, read
 
-    assert options.check is not None
-    promise = PROMISES[options.check]
-    return check(promise, _tasks(options.names or promise.tasks), benchmark), promise
+    found = read(path) if path.exists() else {}
+    if any(found.get(key) != value for key, value in _as_read(expected).items() if key != "measurements"):
+        return []
+    measured = measurements_in(found)
+    say(f"{path} was left unfinished; its {len({row.case for row in measured})} cases are not measured again")
+    return measured
 
 
-def _written(document: dict[str, Any], output: Output) -> None:
-    if output.save is not None:
-        output.save.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if output.plot is not None:
+def _as_read(document: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(document))
+
+
+def _kept(save: Path | None) -> str:
+    if save is None or not save.exists():
+        return "nothing is kept but what was printed"
+    return f"the cases that are complete are in {save}, and the same command goes on"
+
+
+def _checked(options: Options, promise: "Promise", benchmark: Any) -> "list[Finding]":
+    from .bench.promises import check
+
+    return check(promise, _tasks(options.names or promise.tasks), benchmark)
+
+
+def _write(document: dict[str, Any], path: Path | None) -> None:
+    from .files import replace_file
+
+    if path is not None:
+        replace_file(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def _draw(document: dict[str, Any], path: Path | None) -> None:
+    if path is not None:
         from .plot import batch_scaling
 
-        figure, _ = batch_scaling(document)
-        figure.savefig(output.plot)
+        batch_scaling(document)[0].savefig(path)
 
 
 def _check(options: Options, output: Output) -> None:
     """Refuse before anything is measured what would be refused afterwards."""
+    from .cli_outputs import check_plot, check_writable
     from .errors import SearchError
 
     if options.figures and (options.batch or options.scale):
@@ -202,22 +240,8 @@ def _check(options: Options, output: Output) -> None:
         if value is not None and not 0 < value < float("inf"):
             raise SearchError(f"{name} {value:g}: it must be more than zero")
     if output.save is not None:
-        _check_writable("--save", output.save, (".json",))
-    if output.plot is not None:
-        # Without matplotlib it is refused here.
-        import_module("alphagrad.plot")
-        _check_writable("--plot", output.plot, (".png", ".svg", ".pdf"))
-
-
-def _check_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
-    from .errors import SearchError
-
-    if path.suffix not in suffixes:
-        raise SearchError(f"{option} {path}: give it a name that ends in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise SearchError(f"{option} {path}: there is no folder {path.parent}; make it, or name another")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SearchError(f"{option} {path}: it cannot be written; name another file")
+        check_writable("--save", output.save, (".json",))
+    check_plot(output.plot)
 
 
 def _limit_threads(threads: int | None) -> None:

@@ -1,12 +1,12 @@
 """A game on the terminal: what is on the board, and what is typed."""
 
 import sys
+from collections.abc import Callable
 from textwrap import fill
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import typer
 
 from graphax import ComputationGraph
 
@@ -34,7 +34,8 @@ def listed(costs: dict[str, float | None]) -> str:
 class Board:
     """A game under way; it remembers all states, so that moves can be undone."""
 
-    def __init__(self, graph: ComputationGraph, objective: Objective):
+    def __init__(self, graph: ComputationGraph, objective: Objective, say: Callable[[str], None]):
+        self._say = say
         self._game = VertexGame.of(graph, objective.counting, objective)
         self._known = known_costs(graph, objective)
         self._states: list[GameState] = [game.init(self._game.tables)]
@@ -42,13 +43,13 @@ class Board:
 
     def play(self) -> tuple[int, ...] | None:
         """Read moves until all vertices are eliminated; None if the player leaves before."""
-        typer.echo(HELP)
-        typer.echo(f"to beat: {listed(self._known)}")
+        self._say(HELP)
+        self._say(f"to beat: {listed(self._known)}")
         while prices := self._prices():
             self._show(prices)
             typed = _typed()
             if typed in (None, "quit"):
-                typer.echo(f"you leave with {len(prices)} vertices to go; cost so far {self._cost:g}")
+                self._say(f"you leave with {len(prices)} vertices to go; cost so far {self._cost:g}")
                 return None
             self._answer(typed or "", prices)
         return tuple(self._order)
@@ -65,39 +66,39 @@ class Board:
         return {vertex: prices[action] for vertex, action in zip(self._game.vertices(alive), alive, strict=True)}
 
     def _show(self, prices: dict[int, float]) -> None:
-        typer.echo(f"\ncost so far {self._cost:g}; vertices and their prices now:")
-        typer.echo(fill("  ".join(f"{vertex}:{price:g}" for vertex, price in prices.items()), WIDTH))
+        self._say(f"\ncost so far {self._cost:g}; vertices and their prices now:")
+        self._say(fill("  ".join(f"{vertex}:{price:g}" for vertex, price in prices.items()), WIDTH))
 
     def _answer(self, typed: str, prices: dict[int, float]) -> None:
         if typed == "hint":
             cheapest = min(prices, key=lambda vertex: prices[vertex])
-            typer.echo(f"the cheapest now is {cheapest}, for {prices[cheapest]:g}")
+            self._say(f"the cheapest now is {cheapest}, for {prices[cheapest]:g}")
         elif typed == "undo":
             self._undo()
         elif typed.isdecimal() and int(typed) in prices:
             self._eliminate(int(typed))
         elif typed:
-            typer.echo(f"{typed!r} is not a vertex that is there; {HELP}")
+            self._say(f"{typed!r} is not a vertex that is there; {HELP}")
 
     def _undo(self) -> None:
         if not self._order:
-            typer.echo("there is nothing to undo")
+            self._say("there is nothing to undo")
             return
         self._states.pop()
-        typer.echo(f"{self._order.pop()} is back")
+        self._say(f"{self._order.pop()} is back")
 
     def _eliminate(self, vertex: int) -> None:
         (action,) = self._game.actions([vertex])
         state, cost = _step(self._game.tables, self._states[-1], action)
         self._states.append(state)
         self._order.append(vertex)
-        typer.echo(f"{vertex} is eliminated, for {float(cost):g}")
+        self._say(f"{vertex} is eliminated, for {float(cost):g}")
 
 
 def _typed() -> str | None:
     """The next line, or None at the end of the input."""
     try:
-        return input("> " if sys.stdin.isatty() else "").strip()
+        return input("> " if sys.stdin.isatty() and sys.stdout.isatty() else "").strip()
     except EOFError:
         return None
 

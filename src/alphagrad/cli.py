@@ -1,36 +1,35 @@
-"""The command line: what can be asked, and how the answers are printed.
+"""The command line: all commands, and how whatever cannot be done is answered.
 
 What a command needs is imported when it runs, so that help and completion come at once.
 """
 
 import os
 import sys
-from enum import StrEnum
-from pathlib import Path
+from importlib.metadata import version
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from .bench_command import bench
-from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json, weights
+from .cli_examples import FIRST_STEPS, Command, write_examples
+from .cli_stops import interrupted
 from .play_command import play
+from .search_command import search
 from .show_command import report, show
+from .table_command import table, tasks
 from .train_command import train
-
-if TYPE_CHECKING:
-    from .result import SearchResult
-    from .target import Target
 
 # The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
 # be imported from click.
 UsageError: Any = typer.BadParameter.__base__
-DEFAULT_SECONDS = 10.0
 # Of a message from elsewhere, such as one of JAX's, the beginning says enough.
 LONGEST_MESSAGE = 600
-# Packages that only agents need.
-LEARNING = {"equinox", "mctx", "optax", "orbax"}
+# Packages that not all commands need, and the extras that have them.
+EXTRAS = {"matplotlib": "plot"} | dict.fromkeys(("equinox", "mctx", "optax", "orbax"), "rl")
+# As the shell has it for programs whose reader has gone.
+BROKEN_PIPE = 141
 
 
 class Commands(TyperGroup):
@@ -39,13 +38,30 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        write_examples(formatter, FIRST_STEPS)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            answer = super().invoke(ctx)
+            sys.stdout.flush()
+            return answer
+        except KeyboardInterrupt:
+            raise interrupted("nothing was written") from None
+        except BrokenPipeError:
+            # What is left to be written is dropped, or Python would try again on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+
     def main(self, *args: Any, **options: Any) -> Any:
         try:
             code = super().main(*args, **(options | {"standalone_mode": False}))
         except UsageError as error:
-            code = _refused(error.format_message())
+            where = error.ctx.command_path if error.ctx else "alphagrad"
+            message = error.format_message()
+            code = _refused(f"{message}{'' if message[-1:] in '.?' else '.'} See {where} --help")
         except ImportError as error:
-            extra = "rl" if str(error.name).partition(".")[0] in LEARNING else "search"
+            extra = EXTRAS.get(str(error.name).partition(".")[0], "search")
             code = _refused(f"this command needs {error.name}: pip install 'graphax-alphagrad[{extra}]'")
         except Exception as error:
             from graphax import GraphaxError
@@ -61,183 +77,30 @@ def _refused(why: str) -> int:
     return 2
 
 
-app = typer.Typer(
-    cls=Commands,
-    pretty_exceptions_enable=False,
-    help="Search for elimination orders that make Jacobians in JAX cheap.",
-)
-app.command("train")(train)
-app.command("play")(play)
-app.command("show")(show)
-app.command("report")(report)
-app.command("bench")(bench)
+app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
+for command in (tasks, search, table, show, report, play, train, bench):
+    app.command(cls=Command)(command)
 
 
-class Counted(StrEnum):
-    raw = "raw"
-    folded = "folded"
-    both = "both"
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"alphagrad {version('graphax-alphagrad')}")
+        raise typer.Exit
 
 
-@app.command()
-def tasks(as_json: AsJson = False) -> None:
-    """List the functions that come with alphagrad."""
-    from graphax.display import table
-
-    from .tasks import TASKS, UNSEEN
-
-    columns = ["name", "field", "inputs", "intermediates", "outputs", "description"]
-    rows = []
-    for task in (TASKS | UNSEEN).values():
-        graph = task.graph()
-        sizes = len(graph.inputs), len(graph.intermediates), len(graph.outputs)
-        rows.append([task.name, task.field, *sizes, task.description])
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        typer.echo(table(f"{len(rows)} tasks", columns, rows))
-
-
-@app.command()
-def search(
-    target: TargetName,
-    args: Args = None,
-    argnums: Annotated[
-        str | None, typer.Option(help="Arguments to differentiate by, such as 0,2. Default: all made of floats.")
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(help=f"Seconds to search. Default: {DEFAULT_SECONDS:g}.", metavar="SECONDS")
-    ] = None,
-    evaluations: Annotated[int | None, typer.Option(help="How many orders to look at.", metavar="N")] = None,
-    certified: Annotated[bool, typer.Option("--certified", help="Search until the order is proven optimal.")] = False,
-    minimize: Annotated[
-        str,
-        typer.Option(
-            help="multiplications, operations, peak, weights for multiplications and additions (1,0.5), or runtime: "
-            "the fastest on this machine, by a model and then by the clock."
-        ),
-    ] = "multiplications",
-    counting: Counting = "folded",
-    simplify: Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")] = False,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam."
-        ),
-    ] = "auto",
-    seed: Annotated[int, typer.Option(help="Of all random choices.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes to search on.")] = 1,
-    start: Annotated[
-        str | None, typer.Option(help="An order to start from: a preset or a saved order.", metavar="PRESET_OR_FILE")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Start from the best order on record.")] = False,
-    no_record: Annotated[bool, typer.Option("--no-record", help="Do not keep the order on record.")] = False,
-    save: Annotated[str | None, typer.Option(help="Write the order to this file.", metavar="FILE.json")] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+@app.callback()
+def alphagrad(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
-    """Search for an order, and print the line of Python that uses it. Ctrl-C ends the search with the best so far."""
-    from . import Objective, best_known
-    from . import search as run_search
-    from .finders.portfolio import FINDERS
-    from .progress_line import ProgressLine
-    from .target import find
+    """Search for elimination orders that make Jacobians in JAX cheap.
 
-    limit = _budget(budget, evaluations, certified)
-    clocked = minimize == "runtime"
-    objective = minimize if clocked else Objective.of(weights(minimize), counting)
-    _check_writable(save)
-    found = find(target, args, argnums)
-    graph = found.graph(simplify)
-    first = _first_order(start, graph)
-    with ProgressLine(limit, quiet or as_json) as line:
-        if method in FINDERS:
-            line.prepare(method)
-        if clocked:
-            line.say("measuring what operations take on this machine (once), then searching…")
-        result = run_search(
-            *((found.function, *found.args) if clocked else (graph,)), argnums=found.argnums, simplify=simplify,
-            budget=limit, minimize=objective, counting=counting, method=method, seed=seed, start=first,
-            batch_axes=found.batch_axes, resume=resume, progress=line.show, workers=workers, record=not no_record,
-        )  # fmt: skip
-    if save is not None:
-        result.order.save(save)
-    known = best_known(graph, result.objective)
-    better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
-    _print_result(target, found, result, better, save, as_json)
+    A TARGET is a task that comes with alphagrad, generated:SEED for a generated function, or a function of your own:
+    module:function, with --args for example arguments.
 
+    Results are printed on stdout, with --json as one JSON document; progress goes to stderr.
 
-@app.command("table")
-def paper_table(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TASK]...", help="Default: all that the paper has.")
-    ] = None,
-    budget: Annotated[float, typer.Option(help="Seconds for each search.", metavar="SECONDS")] = 2.0,
-    counting: Annotated[Counted, typer.Option(help="The paper counts raw.")] = Counted.both,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Compare orders as the paper's table 1 does: its numbers and ours, and how low they can be."""
-    from . import Budget
-    from .comparison import as_data, as_text, compare, select
-    from .progress_line import ProgressLine
-
-    limit = Budget.of(budget)
-    chosen = select(names or [])
-    with ProgressLine(limit, quiet or as_json) as line:
-        line.prepare("auto")
-        rows = compare(chosen, counting, limit, line.entitle, line.show)
-    if as_json:
-        print_json(as_data(rows))
-    else:
-        typer.echo(as_text(rows))
-
-
-def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> Any:
-    from . import Budget, SearchError
-
-    if certified and (seconds is not None or evaluations is not None):
-        raise SearchError("--certified goes on until the order is proven optimal; give it or a budget, not both")
-    if seconds is None and evaluations is None and not certified:
-        seconds = DEFAULT_SECONDS
-    return Budget.of(Budget(seconds, evaluations))
-
-
-def _check_writable(save: str | None) -> None:
-    """Say that an order cannot be saved before time is spent on finding it."""
-    from . import SearchError
-
-    if save is None:
-        return
-    path = Path(save)
-    if path.suffix != ".json":
-        raise SearchError(
-            f"--save {save}: give it a name that ends in .json, by which graphax.jacve knows saved orders"
-        )
-    if not path.parent.is_dir():
-        raise SearchError(f"--save {save}: there is no folder {path.parent}; make it, or name another")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SearchError(f"--save {save}: it cannot be written; name another file")
-
-
-def _first_order(start: str | None, graph: Any) -> Any:
-    from graphax.order import PRESETS, resolve
-
-    if start is None:
-        return None
-    return resolve(Path(start) if start not in PRESETS and Path(start).exists() else start, graph)
-
-
-def _print_result(
-    name: str, target: "Target", result: "SearchResult", known: float | None, save: str | None, as_json: bool
-) -> None:
-    usage = target.usage(result.order, save)
-    if as_json:
-        print_json({"target": name, **result.as_dict(), "better_on_record": known, "usage": usage})
-        return
-    typer.echo(result)
-    if known is not None:
-        typer.echo(f"On record is a better order, with {known:g}; --resume starts from it.")
-    typer.echo("")
-    for line in usage:
-        typer.echo(line)
+    Exit codes are 0 if all went well, 1 if a promise that bench checks is not kept, 2 if what was asked cannot be
+    done, and 130 after Ctrl-C, which still gives what was found so far.
+    """

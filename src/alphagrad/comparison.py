@@ -1,6 +1,6 @@
 """The paper's table 1 with our own numbers: what orders of each task cost, and how low they can be."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,30 +42,22 @@ def compare(
     budget: Budget,
     announce: Callable[[str], None],
     progress: Callable[[Progress], None],
-) -> list[Row]:
-    """The rows of each task, one search for each, or those before an interruption.
+) -> Iterator[Row]:
+    """The rows of each task, one search for each; Ctrl-C interrupts after the row that is under way.
 
     A search starts from the best order on record, so what is shown is the best known.
     """
-    rows: list[Row] = []
-    try:
-        for task in chosen:
-            if task.paper is not None and counting != "folded":
-                rows.append(_of_paper(task.name, task.paper))
-            for name, (counted, simplify) in VARIANTS.items():
-                if counting not in (counted, "both"):
-                    continue
-                announce(f"{task.name}, {name}")
-                result = search(
-                    task, simplify=simplify, counting=counted, budget=budget, resume=True, progress=progress
-                )
-                rows.append(_of_search(task.name, name, result))
-                if result.stopped == "interrupted":
-                    return rows
-    except KeyboardInterrupt:
-        if not any(row.bound for row in rows):
-            raise
-    return rows
+    for task in chosen:
+        if task.paper is not None and counting != "folded":
+            yield _of_paper(task.name, task.paper)
+        for name, (counted, simplify) in VARIANTS.items():
+            if counting not in (counted, "both"):
+                continue
+            announce(f"{task.name}, {name}")
+            result = search(task, simplify=simplify, counting=counted, budget=budget, resume=True, progress=progress)
+            yield _of_search(task.name, name, result)
+            if result.stopped == "interrupted":
+                raise KeyboardInterrupt
 
 
 def select(names: Sequence[str]) -> list[Task]:

@@ -1,11 +1,12 @@
 """``alphagrad play``: the game in the terminal, played by whoever types, or by an agent."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import Args, AsJson, Counting, Minimize, TargetName, print_json, weights
+from .cli_options import Args, AsJson, Counting, Minimize, Quiet, TargetName, print_json, weights
 
 if TYPE_CHECKING:
     from graphax import ComputationGraph
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def play(
-    task: TargetName,
+    target: TargetName,
     agent: Annotated[
         Path | None, typer.Option(help="The folder of a training run, whose policy plays.", metavar="FOLDER")
     ] = None,
@@ -23,59 +24,57 @@ def play(
     counting: Counting = "raw",
     minimize: Minimize = "multiplications",
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Eliminate vertices one by one, as cheaply as you can; or watch a trained agent do it.
+    """Eliminate vertices as cheaply as you can, or let an agent.
 
     Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts as it was trained.
     """
-    from .errors import SearchError
     from .finders.objective import Objective
     from .target import find
 
-    if as_json and agent is None:
-        raise SearchError("--json is for games of an agent; give --agent, too")
     objective = Objective.of(weights(minimize), counting)
-    target = find(task, args)
-    graph = target.graph(simplify=False)
+    found = find(target, args)
+    graph = found.graph(simplify=False)
+    order: tuple[int, ...] | None
     if agent is not None:
-        _watch(agent, target, graph, as_json)
-        return
-    from .board import Board
+        from .status_line import StatusLine
+        from .trained import Trained
 
-    order = Board(graph, objective).play()
-    if order is not None:
-        _conclude(order, target, graph, objective)
-
-
-def _watch(folder: Path, target: "Target", graph: "ComputationGraph", as_json: bool) -> None:
-    from .trained import Trained
-
-    trained = Trained.load(folder)
-    order = trained.order(graph)
-    if as_json:
-        document = {"order": list(order), "objective": str(trained.objective), "usage": _usage(target, order)}
-        print_json(document | _costs(graph, order, trained.objective))
+        with StatusLine(quiet or as_json) as line:
+            line.show("compiling the network, and playing…")
+            trained = Trained.load(agent)
+            order, objective = trained.order(graph), trained.objective
     else:
-        _conclude(order, target, graph, trained.objective)
+        from .board import Board
+
+        order = Board(graph, objective, partial(typer.echo, err=as_json)).play()
+    _conclude(order, found, graph, objective, as_json)
 
 
-def _conclude(order: tuple[int, ...], target: "Target", graph: "ComputationGraph", objective: "Objective") -> None:
+def _conclude(
+    order: tuple[int, ...] | None, target: "Target", graph: "ComputationGraph", objective: "Objective", as_json: bool
+) -> None:
+    """Print the order; a game that was left early has none."""
+    from graphax import Order
+
     from .board import listed
 
+    costs = _costs(graph, order, objective)
+    usage = [] if order is None else target.usage(Order(order))
+    if as_json:
+        print_json({"order": order, "objective": str(objective), "usage": usage} | costs)
+    if as_json or order is None:
+        return
     typer.echo(f"order: {' '.join(map(str, order))}")
-    typer.echo(f"{objective}: {listed(_costs(graph, order, objective))}")
-    for line in ("", *_usage(target, order)):
+    typer.echo(f"{objective}: {listed(costs)}")
+    for line in ("", *usage):
         typer.echo(line)
 
 
-def _costs(graph: "ComputationGraph", order: tuple[int, ...], objective: "Objective") -> dict[str, Any]:
+def _costs(graph: "ComputationGraph", order: tuple[int, ...] | None, objective: "Objective") -> dict[str, Any]:
     """What this order costs, and what others do."""
     from .board import known_costs
 
-    return {"cost": objective.value(graph.cost(order, objective.counting)), **known_costs(graph, objective)}
-
-
-def _usage(target: "Target", order: tuple[int, ...]) -> list[str]:
-    from graphax import Order
-
-    return target.usage(Order(order))
+    cost = None if order is None else objective.value(graph.cost(order, objective.counting))
+    return {"cost": cost, **known_costs(graph, objective)}

@@ -1,34 +1,21 @@
 """How a search stands, on one line of the terminal that changes while it runs."""
 
 import threading
-from types import TracebackType
-
-from rich.console import Console
-from rich.status import Status
-from rich.text import Text
 
 from .budget import Budget, Progress
 from .finders.portfolio import warm_up
+from .status_line import StatusLine
 
 # A notice is worth reading only for what takes longer than this.
 NOTICE_AFTER = 1.0
 
 
-class ProgressLine:
-    """A line on stderr: nothing if ``quiet``, only notices where stderr is not a terminal."""
+class ProgressLine(StatusLine):
+    """The line of one search after the other, all with the same budget."""
 
     def __init__(self, budget: Budget, quiet: bool = False):
-        self._title = ""
-        self._budget, self._quiet = budget, quiet
-        self._console = Console(stderr=True)
-        self._status = Status("", console=self._console) if self._console.is_terminal and not quiet else None
-
-    def __enter__(self) -> "ProgressLine":
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._status is not None:
-            self._status.stop()
+        super().__init__(quiet)
+        self._title, self._budget = "", budget
 
     def prepare(self, method: str) -> None:
         """Have the search compiled, saying so if that takes a while."""
@@ -40,23 +27,13 @@ class ProgressLine:
         finally:
             notice.cancel()
 
-    def say(self, text: str) -> None:
-        """Show a notice until something else is to be shown."""
-        if self._status is not None:
-            self._status.update(Text(text))
-            self._status.start()
-        elif not self._quiet:
-            self._console.print(Text(text))
-
     def entitle(self, title: str) -> None:
         """Say what the search that comes next is for."""
         self._title = f"{title}: "
 
-    def show(self, now: Progress) -> None:
+    def show(self, now: object) -> None:
         """The callback for ``alphagrad.search(progress=...)``."""
-        if self._status is not None:
-            self._status.update(Text(self._described(now), no_wrap=True, overflow="ellipsis"))
-            self._status.start()
+        super().show(self._described(now) if isinstance(now, Progress) else now)
 
     def _described(self, now: Progress) -> str:
         limit = f" of {self._budget.seconds:g}" if self._budget.seconds else ""

@@ -1,6 +1,5 @@
 """``alphagrad show`` and ``alphagrad report``: graphs and orders on a page, or drawn for a paper."""
 
-import os
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,28 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import Args, AsJson, Counting, Quiet, TargetName, print_json
+from .cli_options import (
+    Argnums,
+    Args,
+    AsJson,
+    Budgeted,
+    Counting,
+    Orders,
+    Quiet,
+    Simplify,
+    TargetName,
+    TargetNames,
+    picture_of,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from graphax import ComputationGraph
 
     from .page.view import View
 
-Orders = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--order",
-        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can "
-        "be given several times. Default: fwd, rev, markowitz and best.",
-    ),
-]
-Budgeted = Annotated[
-    float,
-    typer.Option("--budget", help="Seconds to search for the best order, and to work on the bound.", metavar="SECONDS"),
-]
 SECONDS = 1.0
-Simplify = Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")]
-Argnums = Annotated[str | None, typer.Option(help="Arguments to differentiate by, such as 0,2.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 PAGE, DRAWINGS = ".html", (".svg", ".dot")
 
@@ -47,23 +45,24 @@ def show(
     counting: Counting = "folded",
     simplify: Simplify = False,
     budget: Budgeted = SECONDS,
+    plot: Annotated[Path | None, picture_of("what each order has cost after each elimination")] = None,
     open_page: Open = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show a function's graph, and how orders eliminate it, step by step; or play yourself.
+    """Show how orders eliminate a graph, on a page to play with.
 
-    Writes one HTML file that needs no network. With --out graph.svg or graph.dot it draws the graph for a paper, after
-    --step eliminations along one order.
-
-    Examples: alphagrad show RoeFlux_1d --open; alphagrad show RoeFlux_1d --order rev --step 40 --out roe.svg
+    Writes one HTML file that needs no network: step by step along the orders, or you pick the vertices. With --out
+    graph.svg or graph.dot it draws the graph for a paper, after --step eliminations along one order.
     """
+    from .cli_outputs import check_plot, check_writable
     from .errors import SearchError
     from .page.view import DEFAULT_ORDERS
     from .target import find
 
     path = out or Path(f"{_file_name(target)}{PAGE}")
-    _check_out(path, (PAGE, *DRAWINGS))
+    check_writable("--out", path, (PAGE, *DRAWINGS))
+    check_plot(plot)
     drawn = path.suffix in DRAWINGS
     if drawn and (open_page or len(order or ()) > 1):
         raise SearchError(f"{path} shows one order, and is not a page; give one --order, without --open")
@@ -75,13 +74,15 @@ def show(
     view = _views([(target, graph)], counting, names, budget, quiet or as_json)[0]
     content = _drawing(view, step, path.suffix) if drawn else _page([view], view.title, [], step)
     path.write_text(content, encoding="utf-8")
+    if plot is not None:
+        from .plot.eliminations import draw_orders
+
+        draw_orders(view)[0].savefig(plot)
     _conclude([view], path, as_json, open_page)
 
 
 def report(
-    targets: Annotated[
-        list[str], typer.Argument(help="Tasks, generated:SEED, or module:function.", metavar="TARGET...")
-    ],
+    targets: TargetNames,
     args: Args = None,
     order: Orders = None,
     out: Annotated[Path, typer.Option(help="Where to write the page.", metavar="FILE.html")] = Path("report.html"),
@@ -95,17 +96,18 @@ def report(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write one page on several functions: what show has on each, and tables of costs, bounds and timings.
+    """Write one page on several functions.
 
-    Example: alphagrad report RoeFlux_1d RobotArm_6DOF --timings bench.json --open
+    It has what show has on each, and tables of costs, bounds and timings.
     """
+    from .cli_outputs import check_writable
     from .page.timings import read_timings
     from .page.view import DEFAULT_ORDERS
     from .target import find
 
-    _check_out(out, (PAGE,))
+    check_writable("--out", out, (PAGE,))
     measured = [] if timings is None else read_timings(timings)
-    graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets)]
+    graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets or ())]
     views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet or as_json)
     out.write_text(_page(views, ", ".join(view.title for view in views), measured), encoding="utf-8")
     _conclude(views, out, as_json, open_page)
@@ -113,18 +115,6 @@ def report(
 
 def _file_name(target: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "_-." else "-" for letter in target)
-
-
-def _check_out(path: Path, suffixes: Sequence[str]) -> None:
-    """Say that a file cannot be written before time is spent on what is to be in it."""
-    from .errors import SearchError
-
-    if path.suffix not in suffixes:
-        raise SearchError(f"--out {path}: give it a name that ends in {' or '.join(suffixes)}")
-    if not path.parent.is_dir():
-        raise SearchError(f"--out {path}: there is no folder {path.parent}; make it, or name another")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise SearchError(f"--out {path}: it cannot be written; name another file")
 
 
 def _views(
@@ -138,14 +128,14 @@ def _views(
     from .page.view import BEST, make_view
     from .progress_line import ProgressLine
 
-    limit = Budget.of(budget)
+    limit, chosen = Budget.of(budget), list(dict.fromkeys(orders))
     views = []
     with ProgressLine(limit, quiet) as line:
-        if BEST in orders:
+        if BEST in chosen:
             line.prepare("auto")
         for title, graph in graphs:
             line.entitle(title)
-            views.append(make_view(title, graph, counting, orders, budget, line.show))
+            views.append(make_view(title, graph, counting, chosen, limit, line.show))
     return views
 
 
@@ -179,5 +169,5 @@ def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: boo
         columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
         typer.echo(table(f"Multiplications are counted {views[0].counting}", columns, rows))
         typer.echo(f"written: {path}")
-    if open_page:
-        webbrowser.open(path.resolve().as_uri())
+    if open_page and not webbrowser.open(path.resolve().as_uri()):
+        typer.echo(f"alphagrad: no browser was found; open {path} in one", err=True)

@@ -2,6 +2,7 @@
 
 import time
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.status import Status
@@ -12,15 +13,16 @@ EVERY = 20.0
 
 
 class StatusLine:
-    """A line on stderr; nothing if ``quiet``."""
+    """A line on stderr; nothing if ``quiet``. It moves only on terminals that may be sent escape codes."""
 
     def __init__(self, quiet: bool = False):
         self._quiet = quiet
-        self._console = Console(stderr=True)
-        self._status = Status("", console=self._console) if self._console.is_terminal and not quiet else None
+        self._console = console = Console(stderr=True)
+        moves = console.is_terminal and not (console.is_dumb_terminal or console.no_color or quiet)
+        self._status = Status("", console=console) if moves else None
         self._next = time.monotonic() + EVERY
 
-    def __enter__(self) -> "StatusLine":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -28,14 +30,17 @@ class StatusLine:
             self._status.stop()
 
     def say(self, text: str) -> None:
-        """Show a notice, on terminals only."""
+        """Show a notice until something else is to be shown."""
         if self._status is not None:
             self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
             self._status.start()
+        elif not self._quiet:
+            self._console.print(Text(text), soft_wrap=True)
 
     def show(self, now: object) -> None:
         """Show what it says of itself, such as progress does for ``alphagrad.train(progress=...)``."""
-        self.say(str(now))
-        if self._status is None and not self._quiet and time.monotonic() >= self._next:
-            self._console.print(Text(str(now)), soft_wrap=True)
+        if self._status is not None:
+            self.say(str(now))
+        elif time.monotonic() >= self._next:
+            self.say(str(now))
             self._next = time.monotonic() + EVERY

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .cli_options import Args, AsJson, Counting, Minimize, Quiet, print_json, weights
+from .cli_options import Args, AsJson, Counting, Minimize, Quiet, Seed, TargetNames, print_json, weights
+from .cli_stops import interrupted
 
 if TYPE_CHECKING:
     from .target import Target
@@ -72,16 +73,13 @@ class Output:
 
 def train(
     agent: Annotated[AgentName, typer.Argument(help="Which agent learns.")],
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TASK]...", help="Tasks, or module:function; one agent learns them all."),
-    ] = None,
+    names: TargetNames = None,
     joint: Annotated[bool, typer.Option("--joint", help="Train on all tasks of the benchmark together.")] = False,
     generated: Annotated[int, typer.Option(help="Train on so many generated functions, too.", metavar="N")] = 0,
     args: Args = None,
-    seconds: Annotated[float | None, typer.Option(help="When to stop; earlier calls count.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="When to stop; earlier calls count.")] = None,
-    seed: Annotated[int, typer.Option(help="Of all random choices.")] = 0,
+    seconds: Annotated[float | None, typer.Option(help="When to stop; earlier calls count.", metavar="SECONDS")] = None,
+    iterations: Annotated[int | None, typer.Option(help="When to stop; earlier calls count.", metavar="N")] = None,
+    seed: Seed = 0,
     counting: Counting = "raw",
     minimize: Minimize = "multiplications",
     preset: Annotated[Preset, typer.Option(help="The configuration that --set changes.")] = Preset.paper,
@@ -96,22 +94,27 @@ def train(
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>."),
+        typer.Option(
+            help="Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>.",
+            metavar="FOLDER",
+        ),
     ] = None,
     track: Annotated[
         str | None, typer.Option(help="Hand metrics on to tensorboard or wandb, if installed.", metavar="TRACKER")
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="Write <agent>/<task>.json here: order, configuration and curve.", metavar="DIR")
+        Path | None,
+        typer.Option(help="Write <agent>/<task>.json here: order, configuration and curve.", metavar="FOLDER"),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Train an agent to find orders.
 
-    Ctrl-C ends after the iteration under way, with the best so far; the same command again goes on.
+    One agent learns all targets. Ctrl-C ends after the iteration under way, with the best so far; the same command
+    again goes on.
     """
-    from .errors import SearchError
+    from .cli_outputs import check_folder
     from .presets import PRESETS
     from .settings import configured
 
@@ -124,8 +127,8 @@ def train(
     targets = _targets(options)
     place = folder or options.default_folder(list(targets))
     for option, path in {"--folder": place, "--results": results}.items():
-        if path is not None and path.exists() and not path.is_dir():
-            raise SearchError(f"{option} {path}: it is a file; name a folder")
+        if path is not None:
+            check_folder(option, path)
     _run(options, config, targets, Output(place, results, track, as_json, quiet))
 
 
@@ -139,7 +142,7 @@ def _run(options: Options, config: Any, targets: dict[str, "Target"], output: Ou
     _check_graphs(graphs)
     minimize, folder = weights(options.minimize), output.folder
     with StatusLine(output.quiet or output.as_json) as line, tracked(output.tracker, folder, asdict(config)) as track:
-        line.say("preparing the games, compiling (a minute for large graphs)…")
+        line.show("preparing the games, compiling (a minute for large graphs)…")
 
         def show(now: "TrainingProgress") -> None:
             line.show(now)
@@ -159,6 +162,8 @@ def _run(options: Options, config: Any, targets: dict[str, "Target"], output: Ou
         print_json(report.as_dict())
     else:
         typer.echo(report)
+    if stopped == "interrupted":
+        raise interrupted(f"the run is kept in {folder}, and the same command goes on")
 
 
 def _check(options: Options) -> None:
@@ -177,8 +182,8 @@ def _check(options: Options) -> None:
     for name, limit in given.items():
         if not 0 < limit < math.inf:
             raise SearchError(f"{name} {limit:g}: it must be more than zero")
-    if not 0 <= options.seed < 2**32:
-        raise SearchError(f"--seed {options.seed}: a seed is zero or more, and less than 2**32")
+    if options.seed >= 2**32:
+        raise SearchError(f"--seed {options.seed}: a seed is less than 2**32")
 
 
 def _targets(options: Options) -> dict[str, "Target"]:

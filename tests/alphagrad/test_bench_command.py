@@ -4,11 +4,11 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from alphagrad import status_line
 from alphagrad.bench import measure, promises
-from alphagrad.cli import app
+
+from .commands import alphagrad
 
 SMALL = ("EnzymeReaction", "--batch", "2", "--repeat", "2", "--seconds", "1")
 
@@ -18,13 +18,13 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def alphagrad(*arguments, **options):
-    return CliRunner().invoke(app, ["bench", *arguments], prog_name="alphagrad", **options)
+def bench(*arguments, **options):
+    return alphagrad("bench", *arguments, **options)
 
 
 def test_tables(tmp_path):
     before = os.environ.get("GRAPHAX_CACHE")
-    result = alphagrad(*SMALL, "--orders", "rev,best", "--backend", "native,xla", "--peers", "none")
+    result = bench(*SMALL, "--orders", "rev,best", "--backend", "native,xla", "--peers", "none")
     assert result.exit_code == 0, (result.stderr, result.exception)
     for word in ("floor", "jacfwd", "jacrev", "rev/native", "rev/xla", "than JAX", "of floor", "97.5 %", "compile s"):
         assert word in result.stdout
@@ -35,7 +35,7 @@ def test_tables(tmp_path):
 
 def test_json_and_files(tmp_path):
     pytest.importorskip("matplotlib")
-    result = alphagrad(
+    result = bench(
         "EnzymeReaction", "SABR", "--batch", "1,2", "--repeat", "2", "--orders", "rev", "--peers", "asdex", "--dtype",
         "float64", "--json", "--save", "b.json", "--plot", "b.png",
     )  # fmt: skip
@@ -50,32 +50,11 @@ def test_json_and_files(tmp_path):
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_figures_over_sizes():
-    pytest.importorskip("matplotlib")
-    from alphagrad.plot import batch_scaling
-
-    rows = [
-        {
-            "task": "MLP",
-            "batch": 8 * n,
-            "scale": n,
-            "contender": name,
-            "seconds": {"median": n, "low": n, "high": 2 * n},
-        }
-        for n in (1, 2)
-        for name in ("jacrev", "auto/auto")
-    ]
-    figure, axes = batch_scaling({"measurements": rows})
-    assert axes.get_xlabel() == "size, as multiple"
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["jacrev", "auto/auto"]
-    assert figure.axes == [axes]
-
-
 def test_progress_and_silence(monkeypatch):
     monkeypatch.setattr(status_line, "EVERY", 0.0)
     few = (*SMALL, "--orders", "rev", "--peers", "none")
-    assert "EnzymeReaction, batch 2, float32: compiling jacfwd" in alphagrad(*few).stderr
-    assert alphagrad(*few, "--quiet").stderr == ""
+    assert "EnzymeReaction, batch 2, float32: compiling jacfwd" in bench(*few).stderr
+    assert bench(*few, "--quiet").stderr == ""
 
 
 def test_ctrl_c_prints_what_is_there(monkeypatch):
@@ -85,10 +64,50 @@ def test_ctrl_c_prints_what_is_there(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measure, "take_turns", interrupted)
-    result = alphagrad(*SMALL, "--orders", "rev", "--peers", "none")
-    assert result.exit_code == 0
+    result = bench(*SMALL, "--orders", "rev", "--peers", "none")
+    assert result.exit_code == 130
+    assert result.stderr == "alphagrad: interrupted; nothing is kept but what was printed\n"
     assert "1.000" in result.stdout
     assert "Interrupted; this is what there was." in result.stdout
+
+
+def test_an_interrupted_run_goes_on(monkeypatch, tmp_path):
+    command = ("EnzymeReaction", "--batch", "1,2,3", "--repeat", "2", "--orders", "rev", "--peers", "none")
+    usual, batches = measure.take_turns, []
+
+    def measured_until(limit):
+        def take_turns(*arguments):
+            batches.append(len(batches))
+            if len(batches) == limit:
+                raise KeyboardInterrupt
+            usual(*arguments)
+
+        batches.clear()
+        monkeypatch.setattr(measure, "take_turns", take_turns)
+
+    measured_until(3)
+    stopped = bench(*command, "--save", "b.json", "--quiet")
+    assert stopped.exit_code == 130
+    assert stopped.stderr == (
+        "alphagrad: interrupted; the cases that are complete are in b.json, and the same command goes on\n"
+    )
+    kept = json.loads((tmp_path / "b.json").read_text())
+    assert kept["interrupted"]
+    assert {row["batch"] for row in kept["measurements"]} == {1, 2}
+    measured_until(None)
+    other = bench(*command, "--seconds", "3", "--save", "other.json")
+    assert (len(batches), other.stderr) == (3, "")
+    measured_until(None)
+    again = bench(*command, "--save", "b.json")
+    assert again.stderr == "b.json was left unfinished; its 2 cases are not measured again\n"
+    assert len(batches) == 1
+    found = json.loads((tmp_path / "b.json").read_text())
+    assert not found["interrupted"]
+    assert found["measurements"][: len(kept["measurements"])] == kept["measurements"]
+    assert {row["batch"] for row in found["measurements"]} == {1, 2, 3}
+    measured_until(None)
+    assert bench(*command, "--save", "b.json").exit_code == 0
+    assert len(batches) == 3
 
 
 @pytest.mark.parametrize(("kept", "code"), [(True, 0), (False, 1)])
@@ -99,10 +118,10 @@ def test_checks(monkeypatch, kept, code):
     task = UNSEEN["EnzymeReaction"]
     finding = promises.Finding(Case(task, 2), "auto/auto", 1.0, "≤ 1.05 × JAX", kept, "")
     monkeypatch.setattr(promises, "check", lambda *_: [finding])
-    result = alphagrad("EnzymeReaction", "--check", "regressions")
+    result = bench("EnzymeReaction", "--check", "regressions")
     assert result.exit_code == code
     assert ("The promise holds: 1 of 1 kept." in result.stdout) is kept
-    found = json.loads(alphagrad("EnzymeReaction", "--check", "regressions", "--json").stdout)
+    found = json.loads(bench("EnzymeReaction", "--check", "regressions", "--json").stdout)
     assert found["findings"][0]["kept"] is kept
 
 
@@ -114,48 +133,3 @@ def test_one_thread():
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["1", "2"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["Nothing"], "Nothing"),
-        (["--batch", "0"], "--batch 0: give whole numbers of at least 1, such as --batch 1,512"),
-        (["--batch", "many"], "--batch many: give whole numbers"),
-        (["--batch", ","], "give whole numbers"),
-        (["MLP", "--scale", "1.5"], "--scale 1.5: give whole numbers"),
-        (["RoeFlux_1d", "--scale", "16"], "RoeFlux_1d has no sizes to multiply"),
-        (["--backend", "cuda"], "unknown backend 'cuda'; it is one of: auto, native, xla"),
-        (["--orders", "quick"], "unknown order 'quick'; it is one of: "),
-        (["--orders", "no.json"], "there is no order file 'no.json'"),
-        (["--peers", "tapenade"], "unknown peer 'tapenade'"),
-        (["--dtype", "float16"], "float16"),
-        (["--repeat", "0"], "--repeat 0: it must be more than zero"),
-        (["--seconds", "inf"], "--seconds inf: it must be more than zero"),
-        (["--threads", "-1"], "--threads -1: it must be more than zero"),
-        (["--check", "speed"], "speed"),
-        (["--check", "accuracy", "--batch", "2"], "--check has batches and sizes of its own"),
-        (["--figures", "--batch", "2"], "--figures has batches and sizes of its own"),
-        (["--save", "b.txt"], "--save b.txt: give it a name that ends in .json"),
-        (["--save", "no/b.json"], "there is no folder no; make it, or name another"),
-        (["--plot", "b.doc"], "--plot b.doc: give it a name that ends in .png or .svg or .pdf"),
-    ],
-)
-def test_bad_input_is_answered_in_one_line(arguments, message):
-    result = alphagrad(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith("alphagrad: ")
-    assert message in result.stderr
-
-
-def test_help_comes_without_jax():
-    script = (
-        "import sys; sys.argv = ['alphagrad', 'bench', '--help']; from alphagrad.__main__ import main\n"
-        "try: main()\n"
-        "finally: print(sorted({'jax', 'numba', 'numpy'} & set(sys.modules)))"
-    )
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "--batch" in answer.stdout
-    assert answer.stdout.endswith("[]\n")

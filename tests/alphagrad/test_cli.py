@@ -1,5 +1,7 @@
 import importlib
 import json
+import re
+import shlex
 import subprocess
 import sys
 import time
@@ -7,14 +9,17 @@ import time
 import jax
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+import typer
 
 import graphax
 from alphagrad import progress_line, tasks
 from alphagrad.__main__ import main
 from alphagrad.budget import Budget
 from alphagrad.cli import app
+from alphagrad.cli_examples import EXAMPLES
 from alphagrad.finders import portfolio
+
+from .commands import alphagrad, answered
 
 MODULE = """
 import jax.numpy as jnp
@@ -77,16 +82,6 @@ def _folder(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def alphagrad(*arguments, **options):
-    return CliRunner().invoke(app, list(arguments), prog_name="alphagrad", **options)
-
-
-def answered(*arguments, **options):
-    result = alphagrad(*arguments, **options)
-    assert result.exit_code == 0, (result.stdout, result.stderr, result.exception)
-    return result.stdout
-
-
 def used(lines):
     """What the printed lines of Python give."""
     space = {}
@@ -100,15 +95,83 @@ def check_usage(lines, function, args, argnums):
     jax.tree.map(np.testing.assert_allclose, jacobian, jax.jacfwd(function, argnums=argnums)(*args))
 
 
-def test_help_comes_without_jax():
+HEAVY = ("jax", "numpy", "numba", "llvmlite", "equinox", "matplotlib", "rich")
+
+
+def test_help_comes_at_once():
+    """Without whatever takes long to import; `benchmarks/command_line.py` has the times."""
     script = (
-        "import sys; sys.argv = ['alphagrad', '--help']; from alphagrad.__main__ import main\n"
-        "try: main()\n"
-        "finally: print(sorted({'jax', 'numba', 'numpy'} & set(sys.modules)))"
+        "import contextlib, sys; from alphagrad.__main__ import main\n"
+        f"for name in ('', *{list(EXAMPLES)}):\n"
+        "    sys.argv = ['alphagrad', *name.split(), '--help']\n"
+        "    with contextlib.suppress(SystemExit): main()\n"
+        f"print(sorted(set({HEAVY}) & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "search" in answer.stdout
+    assert answer.stdout.count("Usage: alphagrad") == len(EXAMPLES) + 1
     assert answer.stdout.endswith("[]\n")
+
+
+def test_every_command_has_examples_and_they_can_be_read():
+    group = typer.main.get_command(app)
+    assert list(group.commands) == list(EXAMPLES)
+    for name, lines in EXAMPLES.items():
+        text = answered(name, "--help")
+        for line in lines:
+            assert f"  {line}\n" in text
+            program, command, *words = shlex.split(line)
+            assert (program, command) == ("alphagrad", name)
+            assert group.commands[name].make_context(name, words).params
+
+
+# What is drawn, written or limited differs from command to command, and so does its help.
+OWN_HELP = {"--plot", "--save", "--out", "--seconds", "--minimize", "--counting"}
+
+
+def test_options_are_the_same_in_all_commands():
+    seen = {}
+    for name, command in typer.main.get_command(app).commands.items():
+        options = {option.opts[0]: option for option in command.params if option.opts[0].startswith("--")}
+        assert {"--json", "--quiet"} <= set(options), name
+        for flag, option in options.items():
+            known = seen.setdefault(flag, option)
+            assert option.is_flag == known.is_flag, (name, flag)
+            assert option.metavar == known.metavar or flag in ("--counting", "--out"), (name, flag)
+            assert option.help == known.help or flag in OWN_HELP, (name, flag)
+
+
+def test_methods_are_listed():
+    text = " ".join(answered("search", "--help").split())
+    for name in portfolio.FINDERS:
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("alphagrad se", {"search"}),
+        ("alphagrad search RoeF", {"RoeFlux_1d", "RoeFlux_3d"}),
+        ("alphagrad report RoeFlux_1d Robot", {"RobotArm_6DOF"}),
+        ("alphagrad search RoeFlux_1d --method policy+", {"policy+anneal", "policy+beam"}),
+        ("alphagrad search RoeFlux_1d --counting f", {"folded"}),
+        ("alphagrad show RoeFlux_1d --order be", {"best"}),
+        ("alphagrad train alphazero RoeFlux_1", {"RoeFlux_1d"}),
+    ],
+)
+def test_completion(line, expected):
+    words = line.split()
+    env = {"_ALPHAGRAD_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    assert set(alphagrad(env=env).stdout.split()) == expected
+
+
+def test_version():
+    assert re.fullmatch(r"alphagrad \d+(\.\w+)+\n", answered("--version"))
+
+
+def test_a_reader_that_has_gone_is_no_failure():
+    command = f"{sys.executable} -m alphagrad tasks --json | true; echo ${{PIPESTATUS[0]}}"
+    answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (answer.stdout, answer.stderr) == ("141\n", "")
 
 
 def test_it_runs_as_a_module():
@@ -250,6 +313,12 @@ def test_better_orders_on_record_are_told():
     assert "On record" not in answered("search", "DoublePendulum", "--method", "presets", "--resume")
 
 
+@pytest.mark.parametrize("command", ["search RoeFlux_1d --evaluations 2000", "show RoeFlux_1d --order rev --order fwd"])
+def test_pictures(command, tmp_path):
+    answered(*command.split(), "--plot", "picture.svg")
+    assert "multiplications (folded)" in (tmp_path / "picture.svg").read_text()
+
+
 def test_no_record_is_kept_if_none_is_wanted(tmp_path):
     answered("search", "RoeFlux_1d", *FEW, "--no-record")
     assert not (tmp_path / "cache").exists()
@@ -272,6 +341,8 @@ def test_progress_is_shown_on_terminals_only():
     assert alphagrad(*search, "--quiet", env=on_terminal).stderr == ""
     assert alphagrad(*search, "--json", env=on_terminal).stderr == ""
     assert alphagrad(*search).stderr == ""
+    for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert "\x1b" not in alphagrad(*search, env=on_terminal | plain).stderr
 
 
 @pytest.mark.parametrize(
@@ -311,86 +382,19 @@ def interrupting(problem, seed, starts):
 
 def test_an_interrupted_search_gives_the_best_so_far(monkeypatch):
     monkeypatch.setitem(portfolio.FINDERS, "auto", interrupting)
-    lines = answered("search", "RoeFlux_1d").splitlines()
-    assert "stopped: interrupted" in "\n".join(lines)
-    assert callable(used(lines[-3:]))
-    rows = json.loads(answered("table", "RoeFlux_1d", "--json"))
-    assert [row["counting"] for row in rows] == ["paper, raw", "raw"]
+    found = alphagrad("search", "RoeFlux_1d", "--save", "order.json")
+    assert "stopped: interrupted" in found.stdout
+    assert callable(used(found.stdout.splitlines()[-3:]))
+    assert found.stderr == "alphagrad: interrupted; the order is the best so far, and is in order.json\n"
+    compared = alphagrad("table", "RoeFlux_1d", "--json")
+    assert [row["counting"] for row in json.loads(compared.stdout)] == ["paper, raw", "raw"]
+    assert compared.stderr == "alphagrad: interrupted; these are the rows until then\n"
+    shown = alphagrad("show", "RoeFlux_1d")
+    assert (shown.stdout, shown.stderr) == ("", "alphagrad: interrupted; nothing was written\n")
+    assert [found.exit_code, compared.exit_code, shown.exit_code] == [130, 130, 130]
 
 
 def test_an_interruption_with_nothing_found_is_one():
     result = alphagrad("search", "mine:f", "--args", "mine:interrupted")
     assert result.exit_code == 130
     assert result.stdout == ""
-
-
-BAD = {
-    "search RoeFlux1d": "did you mean RoeFlux_1d",
-    "search RoeFlux_1d --args mine:make_args": "--args is for module:function",
-    "search absent:f": "cannot import absent: ModuleNotFoundError: No module named 'absent'; run alphagrad in",
-    "search mine.py:f": "write mine",
-    "search broken:f": "cannot import broken: ValueError: not today",
-    "search leaving:f": "cannot import leaving: SystemExit: 3",
-    "search mine:absent": "mine has no absent; it has: jnp, np, f, make_args",
-    "search mine:number.real.absent": "mine has no number.real.absent",
-    "search mine:number": "mine:number is float, not a function",
-    "search mine:": "not of the form module:name",
-    "search generated:": "such as generated:7",
-    "search generated:x": "such as generated:7",
-    "search generated:7 --args mine:POINT": "--args is for module:function",
-    "search mine:f": "give --args module:make_args",
-    "search mine:f --args make_args": "--args 'make_args' is not of the form module:name",
-    "search mine:f --args mine:failing": "--args mine:failing cannot be called without arguments: RuntimeError: no",
-    "search mine:f --args mine:number": "it must give the tuple of arguments",
-    "search mine:f --args mine:one": "f() missing 1 required positional argument: 'x'",
-    "search mine:f --args mine:whole_numbers": "nothing to differentiate by",
-    "search mine:f --args mine:POINT --argnums 7": "asks for positional argument 7",
-    "search mine:f --args mine:POINT --argnums x": "such as 0,2",
-    "search mine:branches --args mine:one": "branches cannot be traced",
-    "search RoeFlux_1d --budget 0": "more than zero, but has 0 seconds",
-    "search RoeFlux_1d --budget nan": "more than zero",
-    "search RoeFlux_1d --budget soon": "--budget",
-    "search RoeFlux_1d --evaluations 0": "more than zero, but has 0 evaluations",
-    "search RoeFlux_1d --certified --budget 1": "give it or a budget, not both",
-    "search RoeFlux_1d --minimize time": "one of: multiplications, operations, peak",
-    "search RoeFlux_1d --minimize 1,x": "a pair of weights",
-    "search RoeFlux_1d --minimize 0,0": "not both zero",
-    "search RoeFlux_1d --counting odd": "one of: folded, raw",
-    "search RoeFlux_1d --method magic": "one of: auto, presets",
-    "search RoeFlux_1d --seed -1": "a seed is zero or more",
-    "search RoeFlux_1d --workers 0": "at least one worker",
-    "search RoeFlux_1d --save absent/order.json": "there is no folder absent",
-    "search RoeFlux_1d --save order.txt": "ends in .json",
-    "search RoeFlux_1d --save folder.json": "cannot be written",
-    "search RoeFlux_1d --start junk.json": "'junk.json' is not a saved order",
-    "search RoeFlux_1d --start mine.py": "'mine.py' is not a saved order",
-    "search RoeFlux_1d --start other.json": "made for the graph another",
-    "search RoeFlux_1d --start absent.json": "no order file 'absent.json'",
-    "search RoeFlux_1d --start folder.json": "cannot be read",
-    "search RoeFlux_1d --start best": "presets are: auto, fwd",
-    "search": "Missing argument",
-    "search RoeFlux_1d --odd": "--odd",
-    "odd": "No such command 'odd'",
-    "table Odd": "no task is called 'Odd'",
-    "table --counting odd": "'raw', 'folded', 'both'",
-    "table --budget -1": "more than zero",
-    "tasks RoeFlux_1d": "unexpected extra argument",
-}
-
-
-@pytest.mark.parametrize("command", BAD)
-def test_bad_input_is_answered_in_one_line(command):
-    result = alphagrad(*command.split())
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("alphagrad: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith("\n")
-    assert BAD[command] in result.stderr
-
-
-def test_a_folder_that_cannot_be_written_is_refused_before_the_search(monkeypatch):
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    result = alphagrad("search", "RoeFlux_1d", "--certified", "--save", "order.json")
-    assert result.exit_code == 2
-    assert "--save order.json: it cannot be written" in result.stderr

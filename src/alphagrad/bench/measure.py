@@ -43,22 +43,36 @@ class Effort:
 
 
 class Benchmark:
-    """Measurements so far; an interruption leaves those that there are in ``measurements``."""
+    """Measurements so far; an interruption leaves those that there are in ``measurements``.
 
-    def __init__(self, effort: Effort, announce: Callable[[str], None]):
+    Args:
+        announce: is told what is being done.
+        keep: is given all measurements after each case.
+        earlier: measurements of cases that need not be measured again.
+    """
+
+    def __init__(
+        self,
+        effort: Effort,
+        announce: Callable[[str], None],
+        keep: Callable[[Sequence[Measurement]], None] = lambda measurements: None,
+        earlier: Sequence[Measurement] = (),
+    ):
         self.effort = effort
         self.measurements: list[Measurement] = []
         self.interrupted = False
-        self._announce = announce
+        self._announce, self._keep, self._earlier = announce, keep, earlier
 
     def run(self, cases: Iterable[Case], contenders: Sequence[Contender], times: int = 1) -> list[Measurement]:
         """The measurements of these cases, or of those before an interruption, with ``times`` the usual effort."""
         rows: list[Measurement] = []
         try:
             for case in cases:
-                rows += self._measured(case, contenders, times)
+                known = [row for row in self._earlier if row.case == case]
+                rows += known or self._measured(case, contenders, times)
                 if self.interrupted:
                     break
+                self._keep([*self.measurements, *rows])
         except KeyboardInterrupt:
             self.interrupted = True
         self.measurements += rows

@@ -10,7 +10,9 @@ from typing import Any
 
 from graphax.display import table
 
+from .. import tasks
 from ..errors import AlphagradError
+from .case import Case
 from .contender import FLOOR, JAX_MODES
 from .machine import Machine
 from .measure import Measurement
@@ -106,6 +108,18 @@ def _as_dict(row: Measurement) -> dict[str, Any]:
         "compile_seconds": row.compile_seconds, "memory_bytes": row.memory, "relative_error": finite(row.error),
         "reason": row.reason,
     }  # fmt: skip
+
+
+def measurements_in(document: dict[str, Any]) -> list[Measurement]:
+    """What `Report.as_dict` made data of."""
+    return [
+        Measurement(
+            Case(tasks.get(row["task"]), row["batch"], row["scale"], row["dtype"]), row["contender"],
+            row["seconds"] and Timing(**row["seconds"]), row["compile_seconds"], row["memory_bytes"],
+            row["relative_error"], row["reason"],
+        )
+        for row in document["measurements"]
+    ]  # fmt: skip
 
 
 def read(path: str | Path) -> dict[str, Any]:

@@ -46,24 +46,26 @@ def make_view(
     title: str,
     graph: ComputationGraph,
     counting: str,
-    orders: Sequence[str],
-    budget: float,
+    orders: Sequence[Any],
+    budget: Any,
     progress: Callable[[Progress], None] | None = None,
 ) -> View:
     """Find the orders.
 
     Args:
-        orders: presets, saved orders (``*.json``), and ``"best"``: what a search finds that starts from the best on
-            record. It may lift the bound, too.
-        budget: seconds to search.
+        orders: presets, saved orders (``*.json``), whatever else `graphax.order.resolve` takes, and ``"best"``: what a
+            search finds that starts from the best on record. It may lift the bound, too.
+        budget: of that search.
     """
     objective = Objective.of("multiplications", counting)
     check_size(graph)
     cut = graph.lower_bound("multiplications", counting)
     replays, bound = [], cut
-    for name in dict.fromkeys(orders):
-        if name == BEST:
+    for name in orders:
+        if isinstance(name, str) and name == BEST:
             result = search(graph, budget=Budget.of(budget), minimize=objective, resume=True, progress=progress)
+            if result.stopped == "interrupted":
+                raise KeyboardInterrupt
             replays.append(Replay.of("best known", graph, result.order, counting, result.order.finder))
             bound = max(bound, int(result.bound))
         else:
@@ -79,7 +81,10 @@ def check_size(graph: ComputationGraph) -> None:
         )
 
 
-def _named(name: str, graph: ComputationGraph, counting: str) -> Replay:
+def _named(name: Any, graph: ComputationGraph, counting: str) -> Replay:
+    if not isinstance(name, str):
+        order = resolve(name, graph)
+        return Replay.of(order.finder, graph, order, counting, order.finder)
     if name not in PRESETS and not name.endswith(".json"):
         raise SearchError(
             f"unknown order {name!r}; it is one of: {BEST}, {', '.join(PRESETS)}, or a saved one (*.json)"

@@ -1,11 +1,10 @@
 import json
-import os
 
 import pytest
-from typer.testing import CliRunner
 
-from alphagrad.cli import app
 from graphax import Order
+
+from ..commands import alphagrad, answered
 
 MODULE = """
 import jax.numpy as jnp
@@ -26,16 +25,6 @@ def _folder(tmp_path, monkeypatch):
     (tmp_path / "junk.json").write_text("{}")
     (tmp_path / "folder.html").mkdir()
     Order((1, 2), fingerprint="another").save("other.json")
-
-
-def alphagrad(*arguments):
-    return CliRunner().invoke(app, list(arguments), prog_name="alphagrad")
-
-
-def answered(*arguments):
-    result = alphagrad(*arguments)
-    assert result.exit_code == 0, (result.stdout, result.stderr, result.exception)
-    return result.stdout
 
 
 def targets_of(path):
@@ -97,50 +86,8 @@ def test_report(tmp_path, monkeypatch):
     assert opened == [(tmp_path / "report.html").as_uri()]
 
 
-BAD = {
-    "show RoeFlux1d": "did you mean RoeFlux_1d",
-    "show": "Missing argument",
-    "show RoeFlux_1d --order odd": "unknown order 'odd'; it is one of: best, auto, fwd",
-    "show RoeFlux_1d --order absent.json": "no order file 'absent.json'",
-    "show RoeFlux_1d --order junk.json": "'junk.json' is not a saved order",
-    "show RoeFlux_1d --order other.json": "made for the graph another",
-    "show RoeFlux_1d --out page.pdf": "ends in .html or .svg or .dot",
-    "show RoeFlux_1d --out page": "ends in .html",
-    "show RoeFlux_1d --out absent/page.html": "there is no folder absent",
-    "show RoeFlux_1d --out folder.html": "cannot be written",
-    "show RoeFlux_1d --out graph.svg --step 99": "there are 98 vertices to eliminate",
-    "show RoeFlux_1d --step -1": "there are 98 vertices to eliminate",
-    "show RoeFlux_1d --out graph.svg --order rev --order fwd": "give one --order",
-    "show RoeFlux_1d --out graph.dot --open": "without --open",
-    "show RoeFlux_1d --counting odd": "one of: folded, raw",
-    "show RoeFlux_1d --budget 0": "more than zero",
-    "report": "Missing argument",
-    "report RoeFlux_1d Odd": "no task is called 'Odd'",
-    "report RoeFlux_1d --out report.svg": "ends in .html",
-    "report RoeFlux_1d --timings absent.json": "cannot be read",
-    "report RoeFlux_1d --timings junk.json": "alphagrad bench --save",
-}
-
-
-@pytest.mark.parametrize("command", BAD)
-def test_bad_input_is_answered_in_one_line(command):
-    result = alphagrad(*command.split())
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("alphagrad: ")
-    assert result.stderr.count("\n") == 1
-    assert BAD[command] in result.stderr
-
-
 def test_graphs_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr("alphagrad.page.view.MOST_VERTICES", 50)
     result = alphagrad("show", "RoeFlux_1d", *FAST)
     assert result.exit_code == 2
     assert "the graph has 107 vertices; up to 50 can be shown" in result.stderr
-
-
-def test_a_file_that_cannot_be_written_is_refused_first(monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    result = alphagrad("show", "RoeFlux_1d", "--budget", "100")
-    assert result.exit_code == 2
-    assert "--out RoeFlux_1d.html: it cannot be written" in result.stderr
