@@ -42,6 +42,7 @@ FENCE = re.compile(
 )
 MODULE = re.compile(r"# (\w+)\.py\n")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.M)
 
 
 class PageError(Exception):
@@ -84,9 +85,29 @@ def blocks(page: str) -> list[Block]:
 
 def links(page: str) -> list[Path]:
     """The files that a page links to."""
-    targets = LINK.findall((ROOT / page).read_text(encoding="utf-8"))
-    local = [target.partition("#")[0] for target in targets if "://" not in target]
-    return [(ROOT / page).parent / target for target in local if target]
+    return [target for target, _ in _targets(page)]
+
+
+def broken_links(page: str) -> list[str]:
+    """Links to files, or to headings of pages, that do not exist."""
+    return [
+        f"{target.name}#{heading}" if heading else str(target)
+        for target, heading in _targets(page)
+        if not target.exists() or (heading and heading not in _headings(target))
+    ]
+
+
+def _targets(page: str) -> list[tuple[Path, str]]:
+    """Files and headings."""
+    path = ROOT / page
+    parts = [target.partition("#") for target in LINK.findall(path.read_text(encoding="utf-8")) if "://" not in target]
+    return [(path.parent / file if file else path, heading) for file, _, heading in parts]
+
+
+def _headings(path: Path) -> set[str]:
+    """What links call the headings of a page."""
+    titles = HEADING.findall(path.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def run(page: str) -> Iterator[tuple[Block, str]]:
