@@ -138,11 +138,11 @@ def workshop() -> Iterator[Path]:
         stack.enter_context(chdir(folder))
         stack.enter_context(mock.patch.dict(os.environ, ALPHAGRAD_CACHE=str(folder / "cache")))
         stack.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
+        stack.callback(rule.clear_caches)
         stack.enter_context(mock.patch.dict(rule._RULES))
         stack.callback(_forget_modules, set(sys.modules), folder)
         stack.enter_context(jax.enable_x64(False))
         yield folder
-    rule.clear_caches()
 
 
 def _forget_modules(before: set[str], folder: Path) -> None:
