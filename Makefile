@@ -2,12 +2,13 @@
 #   make demo   the main job: a search for elimination orders, and the Jacobian they give checked against JAX
 #   make test   everything that is checked: style, types, tests
 #   make slow   long proofs and long training runs, which CI runs as well
+#   make docs   run the pages of the documentation, and write down what they print and draw
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test slow lint bench clean
+.PHONY: demo test slow lint bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -28,6 +29,10 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/light.py
 	$(BIN)/python benchmarks/primitive_harness.py
 	$(BIN)/python benchmarks/native.py
+
+docs: $(VENV)/.test
+	$(BIN)/python docs/api_reference.py
+	$(BIN)/python docs/pages.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

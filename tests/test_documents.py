@@ -1,54 +1,77 @@
-"""The code in the documents runs, and prints what they say."""
+"""The code in the documents runs and prints what they show; what they name exists; the reference is up to date."""
 
-import re
-import shlex
-import sys
-from pathlib import Path
-
+import api_reference
+import pages
 import pytest
-from typer.testing import CliRunner
 
-import graphax as gx
-from alphagrad.cli import app
-from graphax import rule
-
-ROOT = Path(__file__).parents[1]
+# Pages that train agents.
+SLOW = {"docs/training.md"}
 
 
-def blocks(path, language="python"):
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+def parameters():
+    return [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in pages.PAGES]
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    """A folder with the files that the documents show; their searches keep nothing outside it."""
-    monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    for block in blocks("README.md"):
-        for name in re.findall(r"\A# (\w+)\.py\n", block):
-            (tmp_path / f"{name}.py").write_text(block)
-            monkeypatch.delitem(sys.modules, name, raising=False)
+@pytest.mark.parametrize("page", parameters())
+def test_code_prints_what_is_shown(page):
+    with pages.workshop():
+        for block, printed in pages.run(page):
+            # Commands print times, too, so what they print is shown only where it is the same each time.
+            if block.language == "python" or block.output:
+                assert printed == block.output, f"{page}:{block.line}; `make docs` writes down what is printed now"
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/architecture.md"])
-def test_code_runs(path, capsys):
-    before = set(gx.supported_primitives())
-    for block in blocks(path):
-        exec(compile(block, path, "exec"), {})
-        for printed in re.findall(r"print\(\w+\) +# (.*)", block):
-            assert printed in capsys.readouterr().out
-    for name in set(gx.supported_primitives()) - before:
-        del rule._RULES[name]
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_what_is_linked_exists(page):
+    assert pages.broken_links(page) == []
 
 
-def test_commands_run():
-    for command in "".join(blocks("README.md", "sh")).splitlines():
-        program, *arguments = shlex.split(command, comments=True)
-        result = CliRunner().invoke(app, arguments, prog_name=program)
-        assert result.exit_code == 0, (command, result.stderr)
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_figures_are_small(page):
+    figures = [path for path in pages.links(page) if path.suffix in (".png", ".svg")]
+    assert all(path.stat().st_size < 200_000 for path in figures)
 
 
-def test_every_document_that_is_linked_exists():
-    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text()):
-        assert (ROOT / target).exists(), target
+def test_the_index_has_every_page():
+    linked = {path.name for path in pages.links("docs/README.md")}
+    assert {page.removeprefix("docs/") for page in pages.PAGES if page.startswith("docs/")} <= linked | {"README.md"}
+
+
+def test_the_reference_is_that_of_the_docstrings():
+    assert api_reference.PATH.read_text(encoding="utf-8") == api_reference.reference(), "`make docs` writes it again"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "alphagrad solve RoeFlux_1d",
+        "alphagrad search RoeFlux_1d --speed 3",
+        "alphagrad train alphazero RoeFlux_1d --seconds soon",
+        "make progress",
+        "pip install 'graphax-alphagrad[gold]'",
+        "python examples/absent.py",
+        "python examples/newton.py --depth 3",
+        "rm notes.txt",
+    ],
+)
+def test_a_command_that_does_not_exist_is_noticed(command):
+    (words,) = pages.commands(command)
+    with pytest.raises(pages.PageError):
+        pages.perform(words, long=True)
+
+
+def test_a_command_that_fails_is_noticed():
+    with pages.workshop(), pytest.raises(pages.PageError, match="NoSuchTask"):
+        pages.perform(["alphagrad", "search", "NoSuchTask"])
+
+
+def test_what_is_printed_is_written_down(tmp_path, monkeypatch):
+    (tmp_path / "docs" / pages.IMAGES).mkdir(parents=True)
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    page = tmp_path / "docs/page.md"
+    page.write_text("```python\nx = 2\nprint(x)\n```\nThen\n\n```python\nprint(x + 1)\n```\n\n```text\n5\n```\nDone.\n")
+    pages.write_down("docs/page.md")
+    written = page.read_text()
+    assert written.count("```text\n2\n```\nThen") == written.count("```text\n3\n```\nDone.") == 1
+    with pages.workshop():
+        assert all(printed == block.output for block, printed in pages.run("docs/page.md"))

@@ -45,6 +45,7 @@ class Budget:
         return Budget(seconds)
 
     def spent(self, seconds: float, evaluations: int) -> bool:
+        """Whether a search that has taken so much ends."""
         return seconds >= (math.inf if self.seconds is None else self.seconds) or evaluations >= (
             math.inf if self.evaluations is None else self.evaluations
         )
@@ -52,7 +53,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Progress:
-    """How a search stands."""
+    """How a search stands: the best value found, and what no order is below."""
 
     finder: str
     best: float

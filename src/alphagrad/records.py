@@ -50,7 +50,14 @@ def shipped_shelf() -> Path:
 
 
 def best_known(graph: ComputationGraph, objective: Any = "multiplications") -> Order | None:
-    """The best order on record for this very graph, or None; ``objective`` is one, or as ``minimize`` of a search."""
+    """The best order on record for this very graph, or None.
+
+    Looks at those that ship with the package, for all its tasks, and at those that searches on this machine have kept
+    (under $ALPHAGRAD_CACHE, or in the user's cache folder).
+
+    Args:
+        objective: as ``minimize`` of `alphagrad.search`, for folded counts; or an `Objective`.
+    """
     if not isinstance(graph, ComputationGraph):
         raise SearchError(f"best_known takes a graph, such as graphax.build_graph(f, *args), but got {graph!r}")
     objective = Objective.of(objective)

@@ -88,7 +88,14 @@ class TrainingProgress:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """The best order of each task, and how training ended: "optimal", "iterations", "seconds" or "interrupted"."""
+    """What training found.
+
+    Attributes:
+        orders: the best order of each task.
+        learner: what the agent has learnt, as a pytree of arrays.
+        iterations, seconds: how long it took, earlier calls in the same folder included.
+        stopped: why it ended: "optimal", "iterations", "seconds" or "interrupted".
+    """
 
     orders: dict[str, Order]
     learner: Any

@@ -67,6 +67,7 @@ class Explanation:
 
     @property
     def eliminations(self) -> list[EliminationRow]:
+        """What eliminating each vertex takes, in order."""
         rows = []
         for number, steps in self.plan.by_vertex():
             rows.append(
@@ -83,6 +84,7 @@ class Explanation:
 
     @property
     def results(self) -> list[ResultRow]:
+        """The blocks of the Jacobian, by output and input: what they look like and how much they store."""
         rows = []
         for position, output in enumerate(self.graph.outputs):
             for number in self.graph.inputs:

@@ -166,10 +166,12 @@ def _preset(name: str, graph: ComputationGraph) -> tuple[int, ...]:
 
 
 def _forward(graph: ComputationGraph) -> Iterable[int]:
+    """From the inputs to the outputs, as forward mode does."""
     return graph.intermediates
 
 
 def _reverse(graph: ComputationGraph) -> Iterable[int]:
+    """From the outputs to the inputs, as reverse mode does."""
     return reversed(graph.intermediates)
 
 
@@ -202,6 +204,7 @@ def _greedy(graph: ComputationGraph, score: Callable[[Elimination, int], float],
 
 
 def _markowitz(graph: ComputationGraph) -> Iterable[int]:
+    """The vertex that takes the fewest raw multiplications now: the least Markowitz degree."""
     return _greedy(graph, Elimination.degree)
 
 
@@ -283,10 +286,12 @@ def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int
 
 
 def _preelim_fwd(graph: ComputationGraph) -> Iterable[int]:
+    """Vertices that are used once first, as long as there are any, then the rest; both forward."""
     return _single_use_first(graph, graph.intermediates)
 
 
 def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
+    """Vertices that are used once first, as long as there are any, then the rest; both in reverse."""
     return _single_use_first(graph, graph.intermediates[::-1])
 
 

@@ -131,6 +131,7 @@ class Plan:
     _initial: dict[Edge, Structure]
 
     def cost(self, counting: str = "folded") -> Cost:
+        """What all contractions cost together."""
         check_counting(counting)
         return Cost(
             sum(step.multiplications(counting) for step in self.steps),

@@ -50,10 +50,12 @@ class LinearCall:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """That of the operand to differentiate by."""
         return self.shapes[self.position]
 
     @property
     def out_shape(self) -> tuple[int, ...]:
+        """That of the (first) result."""
         return self.out_shapes[0]
 
     def block(self, out: Sequence, inp: Sequence, values: Any = None, on: Sequence[Hashable] = (), **how: Any):
@@ -109,7 +111,7 @@ def register_rule(primitive: str, rule: Rule | None = None):
 
     The rule gets a `LinearCall` and returns the block of the result by ``call.operands[call.position]``: a
     `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
-    docs/architecture.md. A rule registered later replaces an earlier one.
+    docs/rules.md. A rule registered later replaces an earlier one.
     """
     if not isinstance(primitive, str):
         raise TypeError(f"register_rule takes the name of a primitive, such as 'mul', but got {primitive!r}")

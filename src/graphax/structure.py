@@ -64,14 +64,17 @@ class Structure:
 
     @property
     def out_shape(self) -> tuple[int, ...]:
+        """The shape of the output."""
         return tuple(axis_size(axis) for axis in self.out)
 
     @property
     def inp_shape(self) -> tuple[int, ...]:
+        """The shape of the input."""
         return tuple(axis_size(axis) for axis in self.inp)
 
     @property
     def value_shape(self) -> tuple[int, ...]:
+        """The shape of the value array."""
         return tuple(self.sizes[label] for label in self.values)
 
     @cached_property
@@ -81,6 +84,7 @@ class Structure:
 
     @property
     def transposed(self) -> "Structure":
+        """With output and input exchanged."""
         return canonical(self.inp, self.out, self.sizes, self.values, self.scale, self.renaming)[0]
 
     def __str__(self):
