@@ -42,9 +42,10 @@ def jacve(
         has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
         sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions (those of
             complex outputs are dense).
-        backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel for the CPU, vectorised
-            over what it is mapped over, and raises `NativeError` for functions it cannot take; ``"auto"`` does so where
-            it can and where that should be faster. Off the CPU all of them are XLA's.
+        backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel, vectorised over what it
+            is mapped over, and raises `NativeError` for functions it cannot take; ``"auto"`` does so where it can and
+            where that should be faster. Kernels are for the CPU and, of functions that are mapped, for NVIDIA's GPUs;
+            everything else is XLA's. `explain` says what runs and why.
 
     Returns:
         A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
