@@ -99,7 +99,7 @@ def bench(
     peers: Annotated[str, typer.Option(help="casadi,asdex, or none.", metavar="NAMES")] = "casadi,asdex",
     dtype: Annotated[Dtype, typer.Option(help="Of all arguments.")] = Dtype.float32,
     repeat: Annotated[int, typer.Option(help="Rounds, in each of which everyone has a turn.", metavar="N")] = 100,
-    seconds: Annotated[float, typer.Option(help="After which a case has had enough rounds.", metavar="SECONDS")] = 20.0,
+    seconds: Annotated[float, typer.Option(help="After which a case has had enough rounds.", metavar="N")] = 20.0,
     threads: Annotated[
         int | None, typer.Option(help="Threads that JAX and kernels may use. Default: all.", metavar="N")
     ] = None,

@@ -77,7 +77,7 @@ def train(
     joint: Annotated[bool, typer.Option("--joint", help="Train on all tasks of the benchmark together.")] = False,
     generated: Annotated[int, typer.Option(help="Train on so many generated functions, too.", metavar="N")] = 0,
     args: Args = None,
-    seconds: Annotated[float | None, typer.Option(help="When to stop; earlier calls count.", metavar="SECONDS")] = None,
+    seconds: Annotated[float | None, typer.Option(help="When to stop; earlier calls count.", metavar="N")] = None,
     iterations: Annotated[int | None, typer.Option(help="When to stop; earlier calls count.", metavar="N")] = None,
     seed: Seed = 0,
     counting: Counting = "raw",
@@ -96,7 +96,7 @@ def train(
         Path | None,
         typer.Option(
             help="Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>.",
-            metavar="FOLDER",
+            metavar="PATH",
         ),
     ] = None,
     track: Annotated[
@@ -104,7 +104,7 @@ def train(
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(help="Write <agent>/<task>.json here: order, configuration and curve.", metavar="FOLDER"),
+        typer.Option(help="Write <agent>/<task>.json here: order, configuration and curve.", metavar="PATH"),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import prod
 
 from .emit import Emitter, Value, scalar_type, size_of
@@ -52,11 +53,25 @@ define internal void @exact(ptr %in, ptr %out, i64 %i) noinline cold {{
 _STREAMED = """  %odd = or i1 %beyond, %misaligned
   br i1 %odd, label %slow, label %quick, !prof !1"""
 _LINE = 64
+# So many lines ahead of a result its memory is fetched.
+_AHEAD = 4
 _METADATA = """
 !0 = !{}
 !1 = !{!"branch_weights", i32 1, i32 1000000}
 !2 = !{i32 1}
 """
+
+
+class Stores(Enum):
+    """Ways to write results, for ever more of them.
+
+    What does not fit the cache of a core is fetched before it is written, which the processor does by itself for a few
+    arrays only. What fits no cache goes past them, which pays for many arrays that nothing reads soon.
+    """
+
+    CACHED = "cached"
+    PREFETCHED = "prefetched"
+    STREAMED = "streamed"
 
 
 @dataclass(frozen=True)
@@ -66,12 +81,12 @@ class Layout:
     Attributes:
         lanes: how many are computed at once.
         batched: which operands have a value for each point.
-        streamed: whether results go to memory past the caches, which pays where they do not fit in.
+        stores: how results go to memory.
     """
 
     lanes: int
     batched: tuple[bool, ...]
-    streamed: bool = False
+    stores: Stores = Stores.CACHED
 
     @property
     def has_batch(self) -> bool:
@@ -83,15 +98,15 @@ def kernel_code(program: Statements, layout: Layout) -> str:
     quick = _Body(share_inverses(program), layout, exact=False)
     huge = quick.emitter.huge
     parts, declarations = [], set(quick.emitter.declarations)
-    if huge is not None or layout.streamed:
-        exact = _Body(program, replace(layout, streamed=False), exact=True)
+    if huge is not None or layout.stores is Stores.STREAMED:
+        exact = _Body(program, replace(layout, stores=Stores.CACHED), exact=True)
         declarations |= exact.emitter.declarations
         parts.append(_EXACT.format(pointers=_pointers(program), body=exact.text))
     parts.append(
         _LOOP.format(
             pointers=_pointers(program),
-            alignment=_alignment(program) if layout.streamed else "",
-            branch=_STREAMED if layout.streamed else "  br label %quick",
+            alignment=_alignment(program) if layout.stores is Stores.STREAMED else "",
+            branch=_STREAMED if layout.stores is Stores.STREAMED else "  br label %quick",
             body=quick.text,
             check="  br label %next" if huge is None else _check(layout.lanes, huge),
             exact="  call void @exact(ptr %in, ptr %out, i64 %i)" if len(parts) else "",
@@ -233,7 +248,9 @@ class _Body:
         scalar, size = scalar_type(kind), len(self.program.results[group.result])
         place = self._address(f"%out{group.result}", scalar, size, group.start)
         if size == 1 or lanes == 1:
-            whole = self.layout.streamed and lanes * size_of(kind) == _LINE
+            if self.layout.stores is Stores.PREFETCHED:
+                self._prefetch(place)
+            whole = self.layout.stores is Stores.STREAMED and lanes * size_of(kind) == _LINE
             how = f"align {_LINE}, !nontemporal !2" if whole else f"align {size_of(kind)}"
             emitter.perform(f"store {emitter.type(kind)} {values[0].text}, ptr {place.text}, {how}")
             return
@@ -241,6 +258,12 @@ class _Body:
         for point, part in self._turned(values, kind):
             target = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, i64 {point * size}")
             emitter.perform(f"store {piece} {part}, ptr {target.text}, align {size_of(kind)}")
+
+    def _prefetch(self, place: Value) -> None:
+        """Have the line fetched that is written a few blocks later; beyond the end nothing happens."""
+        ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {_AHEAD * _LINE}")
+        self.emitter.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 1, i32 3, i32 1)")
 
     def _turned(self, values: list[Value], kind: str) -> list[tuple[int, str]]:
         """For each point its elements side by side: a transposition by exchanging ever larger halves."""

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from . import disk, host, pallas
-from .kernel import Layout, kernel_code
+from .kernel import Layout, Stores, kernel_code
 from .statements import Statements
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
@@ -23,8 +23,8 @@ from .statements import Statements
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
 
-# Results of so many bytes leave the caches before anything reads them.
-_STREAMED_FROM = 8 << 20
+# Results of so many bytes do not fit the cache of a core, or leave all caches before anything reads them.
+_PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,14 @@ def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None
     widest = 64 if any(s.kind in ("f64", "i64", "u64") for s in statements.statements) else 32
     most = host.host().vector_bits // widest
     lanes = min(most, 1 << ((batch or 1).bit_length() - 1))
-    written = (batch or 1) * sum(prod(shape) * dtype.itemsize for shape, dtype in statements.outputs)
-    return Layout(lanes, batched, lanes == most and written >= _STREAMED_FROM)
+    return Layout(lanes, batched, _stores(statements, batch or 1) if lanes == most else Stores.CACHED)
+
+
+def _stores(statements: Statements, batch: int) -> Stores:
+    written = batch * sum(prod(shape) * dtype.itemsize for shape, dtype in statements.outputs)
+    if written < _PREFETCHED_FROM:
+        return Stores.CACHED
+    return Stores.PREFETCHED if written < _STREAMED_FROM else Stores.STREAMED
 
 
 @cache

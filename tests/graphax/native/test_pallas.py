@@ -20,6 +20,8 @@ from ..comparing import array, assert_same
 from ..programs import programs
 
 HAS_GPU = jax.default_backend() == "gpu"
+# Of JAX; jacve itself does not pass it on.
+pytestmark = pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")
 
 
 def on_blocks(function, args, batched):
@@ -85,7 +87,6 @@ def test_zeros_infinities_and_nan_of_two(operation):
     np.testing.assert_array_equal(on_blocks(lambda x, y: [operation(x, y)], pairs, [True, True])[0], operation(*pairs))
 
 
-@pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("operation", sorted(pallas._OPERATIONS))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_triton_knows_every_operation(operation, dtype):
@@ -148,6 +149,7 @@ def test_maps_are_lowered_to_kernels(monkeypatch, llvm, shape, expected):
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")
+@pytest.mark.filterwarnings("error")
 def test_on_a_gpu_it_is_what_runs():
     function = lambda x, y: jnp.sin(x) * y / (1 + x * x)
     mapped = jax.jit(jax.vmap(gx.jacve(function, argnums=(0, 1))))

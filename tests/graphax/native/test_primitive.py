@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from graphax import native
-from graphax.native import disk, host
+from graphax import _jax, native
+from graphax.native import disk, host, primitive
+from graphax.native.kernel import Stores
+from graphax.native.unroll import unroll
 
 from ..comparing import array, assert_same
 from .running import natively
@@ -101,8 +103,10 @@ def test_derivatives_of_a_mapped_kernel():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_and_streaming(threads):
-    """So many points that they are shared out, and results that are written past the caches; none is left over."""
+@pytest.mark.parametrize("way", Stores)
+def test_threads_and_ways_to_write(monkeypatch, threads, way):
+    """So many points that they are shared out; none is left over, however results are written."""
+    monkeypatch.setattr(primitive, "_stores", lambda statements, batch: way)
     count = 70_003
     x = array(count).astype(np.float32)
 
@@ -114,6 +118,14 @@ def test_threads_and_streaming(threads):
     native.set_threads(before)
     for n, ours in enumerate(got):
         np.testing.assert_allclose(ours, x.astype(float) ** n + np.sin(x.astype(float)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("batch", "way"), [(1000, Stores.CACHED), (100_000, Stores.PREFETCHED), (1_000_000, Stores.STREAMED)]
+)
+def test_the_way_to_write_follows_from_the_size_of_the_results(batch, way):
+    program, _ = _jax.open_program(lambda x: [x * n for n in range(1, 11)], [np.float32(1)])
+    assert primitive._layout(unroll(program), (True,), batch).stores is way
 
 
 def test_export_leaves_kernels_out():
