@@ -44,7 +44,9 @@ def function(x, y, w):
 @pytest.mark.parametrize("batch", [1, 3, 128, 300])
 def test_batches_of_every_size(batch, dtype):
     args = [x.astype(dtype) for x in (array(batch, seed=1), array(batch, 3, seed=2), array(2, 3, seed=3))]
-    expected = jax.vmap(function, in_axes=(0, 0, None))(*args)
+    # By default a GPU rounds the factors of matrix products.
+    with jax.default_matmul_precision("highest"):
+        expected = jax.vmap(function, in_axes=(0, 0, None))(*args)
     assert_same(on_blocks(function, args, (True, True, False)), expected, 1e-5 if dtype == np.float32 else 1e-12)
 
 
@@ -78,7 +80,8 @@ SPECIAL = np.array([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan])
 def test_zeros_infinities_and_nan_of_one(operation):
     got, want = on_blocks(lambda x: [operation(x)], [SPECIAL], [True])[0], jax.vmap(operation)(SPECIAL)
     np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])
 
 
 @pytest.mark.parametrize("operation", [lax.max, lax.min, lax.div, lax.atan2])
