@@ -6,35 +6,8 @@ import pytest
 
 import graphax
 
-from .commands import alphagrad
+from .commands import OWN_MODULE, alphagrad
 
-MODULE = """
-import jax.numpy as jnp
-import numpy as np
-
-def f(w, x):
-    return jnp.tanh(w @ x) * jnp.sin(x[0]) + jnp.sin(x[0])
-
-def make_args():
-    return np.linspace(0.1, 1.2, 12).reshape(3, 4), np.linspace(0.5, 2.0, 4)
-
-POINT = make_args()
-
-def same(x):
-    return x
-
-def one():
-    return (1.0,)
-
-def branches(x):
-    return x if x > 0 else -x
-
-def failing():
-    raise RuntimeError("no\\npoint")
-
-number = 1.0
-whole_numbers = (1, 2)
-"""
 LIMIT = "--iterations 1"
 BAD = {
     "search RoeFlux1d": "did you mean RoeFlux_1d",
@@ -181,7 +154,7 @@ BAD = {
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "mine.py").write_text(OWN_MODULE)
     (tmp_path / "broken.py").write_text("raise ValueError('not\\ntoday')")
     (tmp_path / "leaving.py").write_text("import sys; sys.exit(3)")
     (tmp_path / "junk.json").write_text("{")

@@ -19,49 +19,8 @@ from alphagrad.cli import app
 from alphagrad.cli_examples import EXAMPLES
 from alphagrad.finders import portfolio
 
-from .commands import alphagrad, answered
+from .commands import OWN_MODULE, alphagrad, answered
 
-MODULE = """
-import jax.numpy as jnp
-import numpy as np
-
-def f(w, x):
-    return jnp.tanh(w @ x) * jnp.sin(x[0]) + jnp.sin(x[0])
-
-def make_args():
-    return np.linspace(0.1, 1.2, 12).reshape(3, 4), np.linspace(0.5, 2.0, 4)
-
-POINT = make_args()
-
-def weighted(x, n, parameters):
-    return jnp.sin(x) ** n * parameters["scale"] + jnp.cos(jnp.sin(x))
-
-def make_weighted():
-    return np.array([0.3, 0.4]), 2, {"scale": np.float64(1.5)}
-
-def same(x):
-    return x
-
-def one():
-    return (1.0,)
-
-def branches(x):
-    return x if x > 0 else -x
-
-def failing():
-    raise RuntimeError("no\\npoint")
-
-def interrupted():
-    raise KeyboardInterrupt
-
-number = 1.0
-whole_numbers = (1, 2)
-
-class Group:
-    @staticmethod
-    def inside(x):
-        return jnp.sin(jnp.cos(x)) * x
-"""
 FEW = ("--evaluations", "2000")
 
 
@@ -71,7 +30,7 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "mine.py").write_text(OWN_MODULE)
     (tmp_path / "broken.py").write_text("raise ValueError('not\\ntoday')")
     (tmp_path / "leaving.py").write_text("import sys; sys.exit(3)")
     (tmp_path / "junk.json").write_text("{")
