@@ -1,7 +1,9 @@
 """Quotients by the same number become products with its inverse, because a division takes as long as ten products.
 
 Such a product has two roundings, where a quotient has one. Where the inverse is too small to be a normal number, the
-kernel computes the block again by the quotients themselves: see `Emitter.exact`.
+kernel computes the block again by the quotients themselves: see `Emitter.exact`. What a jump looks at stays a quotient,
+since one rounding more may lead to its other side: 41 * (1 / 41) is below one in float32, and its floor is zero. Signs
+are the same.
 """
 
 from collections import Counter
@@ -14,11 +16,14 @@ from .statements import Statement, Statements
 
 # The operation of an inverse that stands for a division in quotients.
 INVERSE = "inverse"
+_JUMPS = frozenset({"floor", "ceil", "round", "round_to_even", "rem", "eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def share_inverses(program: Statements) -> Statements:
     """The same program with one division for each number that several are divided by."""
-    divisors = Counter(s.operands[1] for s in program.statements if _is_quotient(s))
+    exact = {number for s in program.statements if _is_jump(program, s) for number in s.operands}
+    quotients = {n for n, s in enumerate(program.statements) if _is_quotient(s)} - exact
+    divisors = Counter(program.statements[n].operands[1] for n in quotients)
     statements: list[Statement] = []
     places: dict[int, int] = {}
     inverses: dict[int, int] = {}
@@ -29,13 +34,13 @@ def share_inverses(program: Statements) -> Statements:
 
     for number, statement in enumerate(program.statements):
         operands = tuple(places[n] for n in statement.operands)
-        if not _is_quotient(statement) or divisors[statement.operands[1]] == 1:
+        if number not in quotients or divisors[statement.operands[1]] == 1:
             places[number] = add(replace(statement, operands=operands))
             continue
         dividend, divisor = operands
         if divisor not in inverses:
             inverses[divisor] = add(Statement(INVERSE, (divisor,), statement.kind))
-        is_inverse = _is_one(statements[dividend])
+        is_inverse = _is(statements[dividend], 1)
         inverse = inverses[divisor]
         places[number] = inverse if is_inverse else add(Statement("mul", (dividend, inverse), statement.kind))
     results = tuple(tuple(places[n] for n in result) for result in program.results)
@@ -46,5 +51,11 @@ def _is_quotient(statement: Statement) -> bool:
     return statement.operation == "div" and dtype_of(statement.kind).kind == "f"
 
 
-def _is_one(statement: Statement) -> bool:
-    return statement.operation == "constant" and bool(np.equal(statement.attribute, 1))
+def _is_jump(program: Statements, statement: Statement) -> bool:
+    if statement.operation == "convert":
+        return dtype_of(statement.kind).kind != "f"
+    return statement.operation in _JUMPS and not any(_is(program.statements[n], 0) for n in statement.operands)
+
+
+def _is(statement: Statement, value: int) -> bool:
+    return statement.operation == "constant" and bool(np.equal(statement.attribute, value))

@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -62,3 +63,15 @@ def test_two_roundings(dtype):
     for found, dividend in zip(got, (x, y), strict=True):
         quotient = dividend.astype(np.longdouble) / z.astype(np.longdouble)
         assert np.max(np.abs(found - quotient) / np.spacing(np.abs(quotient).astype(dtype))) < 2
+
+
+@pytest.mark.parametrize(
+    "jump",
+    [jnp.floor, jnp.ceil, jnp.round, lambda q: (q >= 1) * 1.0, lambda q: q.astype(int) * 1.0, lambda q: q % 1],
+    ids=["floor", "ceil", "round", "comparison", "conversion", "remainder"],
+)
+def test_jumps_look_at_quotients(jump):
+    """41 * (1 / 41) is below one in float32."""
+    whole = np.arange(1, 200, dtype=np.float32)
+    got = mapped(lambda x, y, z: [jump(x / z), y / z, 1 / z], whole, whole + 1, whole)[0]
+    np.testing.assert_array_equal(got, jump(jnp.ones_like(whole)))
