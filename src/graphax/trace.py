@@ -125,7 +125,10 @@ def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | S
                 f"argnums={argnums} asks for positional argument {number}, but {_name(function)} was called with "
                 f"{len(args)}. Only positional arguments can be differentiated; pass them by position."
             )
-    return tuple(number % len(args) for number in numbers)
+    numbers = tuple(number % len(args) for number in numbers)
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"argnums={argnums} asks for the same argument twice")
+    return numbers
 
 
 def _check_argument(leaf: Any, name: str) -> None:

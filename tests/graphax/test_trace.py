@@ -145,6 +145,12 @@ def test_argnums_out_of_range():
         gx.jacve(f, argnums=2)(1.0)
 
 
+@pytest.mark.parametrize("argnums", [(0, 0), (1, -1)])
+def test_argnums_twice(argnums):
+    with pytest.raises(ValueError, match="asks for the same argument twice"):
+        gx.jacve(lambda x, y: x * y, argnums=argnums)(1.0, 2.0)
+
+
 def test_has_aux_wants_a_pair():
     with pytest.raises(TypeError, match="has_aux=True to be a pair"):
         gx.jacve(lambda x: x, has_aux=True)(1.0)
