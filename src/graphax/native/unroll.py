@@ -98,7 +98,7 @@ class Unrolling:
         """Combine along axes, first to last."""
         kept = [n for n in range(numbers.ndim) if n not in axes]
         shape = [numbers.shape[n] for n in kept]
-        terms = numbers.transpose(*axes, *kept).reshape(-1, *shape)
+        terms = numbers.transpose(*axes, *kept).reshape(prod(numbers.shape[n] for n in axes), *shape)
         if len(terms) == 0:
             return np.broadcast_to(self.constants(start, dtype), shape)
         total = terms[0]
