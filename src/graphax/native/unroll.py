@@ -22,6 +22,8 @@ LIMIT = 20_000
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
 _OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"})
+# True is more than False, though not as a signed number of one bit.
+_OF_TRUTH_VALUES = {"max": "or", "min": "and"}
 
 Numbers = np.ndarray
 Rule = Callable[..., Any]
@@ -87,6 +89,8 @@ class Unrolling:
         kinds = {self.builder.statements[number].kind for number in operands[0].ravel()[:1]}
         if not kinds.isdisjoint(UNSIGNED) and operation not in _OF_BITS:
             raise NativeError(f"{operation} is not taken of unsigned numbers")
+        if kinds == {"i1"}:
+            operation = _OF_TRUTH_VALUES.get(operation, operation)
         return self.elements(lambda *numbers: self.builder.apply(operation, *numbers), *operands)
 
     def elements(self, function: Callable[..., int], *operands: np.ndarray) -> Numbers:

@@ -47,8 +47,7 @@ def _elementwise(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
     if name == "pow" and kind_of(_jax.dtype(eqn.invars[1])) != kind:
         dtype = _jax.dtype(eqn.invars[0])
         operands = (operands[0], u.elements(lambda n: u.builder.convert(n, dtype), operands[1]))
-    floating_only = name in ("div", "pow", "abs", "sign") and kind not in ("f32", "f64")
-    if floating_only or (name in ("max", "min") and kind == "i1"):
+    if name in ("div", "pow", "abs", "sign") and kind not in ("f32", "f64"):
         raise NativeError(f"{name} is not taken of numbers of this type")
     return u.apply(_ELEMENTWISE[name], *operands)
 

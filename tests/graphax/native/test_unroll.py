@@ -35,6 +35,7 @@ CASES = {
     "maximum": lambda x: x.max(1),
     "minimum": lambda x: x.min((0, 1)),
     "all and any": lambda x: ((x > 0).any(0) & ~(x > 0.5).all(0)).astype(x.dtype),
+    "extremes of truth values": lambda x: (x > 0.5).max(0) ^ (x > 0).min(0) ^ jnp.maximum(x[0] > 0, x[1] > 0.5),
     "argmax": lambda x: jnp.argmax(x, 1),
     "argmin": lambda x: jnp.argmin(x, 0),
     "cumulative sum": lambda x: jnp.cumsum(x, 1),
