@@ -292,6 +292,12 @@ def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Nu
     return [_one_of(u, which, cases) for cases in zip(*branches, strict=True)]
 
 
+@rule("empty", "empty2")
+def _empty(u: Unrolling, eqn: Any) -> Numbers:
+    """What a derivative of a branch has to keep for the others, which never look at it."""
+    return np.broadcast_to(u.constants(0, _jax.dtype(eqn.outvars[0])), _jax.shape(eqn.outvars[0]))
+
+
 @rule("scan")
 def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     params = eqn.params

@@ -60,6 +60,7 @@ CASES = {
     "custom derivative": lambda x: jax.nn.relu(x) + jax.nn.silu(x),
     "softmax": lambda x: jax.nn.softmax(x, axis=0),
     "condition": lambda x: lax.cond(x[0, 0] > 0, jnp.sin, lambda y: y + 1, x),
+    "derivative of a condition": lambda x: jax.linearize(lambda y: lax.cond(y[0, 0] > 0, jnp.sin, jnp.exp, y), x)[1](x),
     "switch": lambda x: lax.switch(jnp.int32(x[0, 0] > 0), [jnp.sin, lambda y: y + 1], x),
     "scan": lambda x: lax.scan(lambda c, row: (c * row, c + row), x[0], x)[1],
     "backward scan": lambda x: lax.scan(lambda c, row: (c + row, c), x[0], x, reverse=True)[0],
