@@ -72,7 +72,7 @@ def on_blocks(program: Statements, batched: Sequence[bool], batch: int, interpre
     None where that has to be left to XLA. ``interpret`` runs it anywhere, slowly.
     """
     arrays = (*program.inputs, *program.outputs)
-    if reason_for_xla(program) or any(batch * prod(shape) >= _MOST_ELEMENTS for shape, _ in arrays):
+    if reason_for_xla(program) or any(not 0 < batch * prod(shape) < _MOST_ELEMENTS for shape, _ in arrays):
         return None
     from jax.experimental import pallas as pl
 

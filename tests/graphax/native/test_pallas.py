@@ -128,6 +128,12 @@ def test_arrays_too_large_for_its_integers_are_left_to_xla():
     assert pallas.on_blocks(statements, [True], 1 << 31) is None
 
 
+@pytest.mark.parametrize(("operand", "result"), [(3, 0), (0, 3)])
+def test_empty_arrays_are_left_to_xla(operand, result):
+    function = lambda x: [jnp.full(result, x.sum())]
+    assert pallas.on_blocks(unroll(_jax.open_program(function, (np.ones(operand),))[0]), [True], 8) is None
+
+
 def test_without_triton_it_is_left_to_xla(monkeypatch):
     monkeypatch.setattr(_jax, "triton", lambda: None)
     statements = unroll(_jax.open_program(lambda x: [jnp.sin(x)], [1.0])[0])
