@@ -70,7 +70,7 @@ class Objective:
 
     def prices(self, reference: float) -> Prices:
         """What the kernels charge; ``reference`` is a peak of about the size to expect."""
-        return Prices(*self.weights, 1.0 if self.minimize == "peak" else 0.0, max(reference, 1.0))
+        return Prices(*self.weights, 1.0 if self.minimize == "peak" else 0.0, float(max(reference, 1)))
 
     def __str__(self):
         name = self.minimize

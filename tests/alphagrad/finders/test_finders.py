@@ -61,6 +61,12 @@ def test_orders_with_too_much_fill_are_passed_over(monkeypatch):
         orders("anneal", problem, starts=[forward])
 
 
+@pytest.mark.parametrize("reference", [0, 1, 5])
+def test_prices_are_of_one_type(reference):
+    """Kernels are compiled for types, before the clock of a search starts."""
+    assert {type(price) for price in Objective().prices(reference)} == {float}
+
+
 @given(graph=program_graphs(steps=14))
 @settings(relaxed, max_examples=25)
 def test_a_walk_knows_its_total(graph):
