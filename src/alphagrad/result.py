@@ -50,7 +50,9 @@ class SearchResult:
     @property
     def certificate(self) -> str:
         """What is known of the optimum, in words."""
-        return "optimal" if self.optimal else f"within {self.gap:.1%} of optimal (no order is below {self.bound:g})"
+        if self.optimal:
+            return "optimal"
+        return f"no order is more than {self.gap:.1%} cheaper (none is below {self.bound:g})"
 
     def compared(self) -> list[tuple[str, Cost]]:
         """The costs of forward, reverse, Markowitz and of this order; presets only where they take no time."""
