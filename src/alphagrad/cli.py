@@ -44,7 +44,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             answer = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as it is where the shell closed it
+                sys.stdout.flush()
             return answer
         except KeyboardInterrupt:
             raise interrupted("nothing was written") from None

@@ -135,6 +135,12 @@ def test_a_reader_that_has_gone_is_no_failure():
     assert (answer.stdout, answer.stderr) == ("141\n", "")
 
 
+def test_a_closed_output():
+    command = f"{sys.executable} -m alphagrad tasks >&-"
+    answer = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, check=True)
+    assert answer.stderr == b""
+
+
 def test_it_runs_as_a_module():
     command = [sys.executable, "-m", "alphagrad", "--help"]
     assert "Usage: alphagrad" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
