@@ -293,9 +293,8 @@ class _Body:
 
     def _shuffled(self, vector: str, kind: str, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
         mask = ", ".join(f"i32 {lane}" for lane in lanes)
-        a, b = (value.text for value in pair)
-        b = "poison" if a == b else b
-        return self.emitter.write(kind, f"shufflevector {vector} {a}, {vector} {b}, <{len(lanes)} x i32> <{mask}>")
+        a, b = (f"{vector} {value.text}" for value in pair)
+        return self.emitter.write(kind, f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{mask}>")
 
 
 @dataclass(eq=False)

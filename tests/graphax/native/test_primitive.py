@@ -38,6 +38,17 @@ def test_batches_of_every_size(batch, dtype):
     assert_same(got, jax.vmap(function, in_axes=AXES)(*args), 1e-5 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [2, 3, 4, 7, 8, 9, 16, 25])
+def test_elements_that_are_the_same_number(size, dtype):
+    rng = np.random.default_rng(size)
+    points, picks = rng.normal(size=(37, 3)).astype(dtype), [rng.integers(3, size=size) for _ in range(8)]
+    picks += [np.zeros(size, int), np.arange(size) // 2 % 3]
+    got = jax.jit(jax.vmap(natively(lambda x: [jnp.stack([x[n] for n in pick]) for pick in picks])))(points)
+    for result, pick in zip(got, picks, strict=True):
+        np.testing.assert_array_equal(result, points[:, pick])
+
+
 def test_one_point():
     args = _arguments()
     assert_same(jax.jit(natively(function))(*args), function(*map(jnp.asarray, args)), 1e-12)
