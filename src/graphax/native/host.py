@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..errors import NativeError
+from ..errors import GraphaxError, NativeError
 from .handler import NAME, THREAD_LIMIT
 
 THREADS_VARIABLE = "GRAPHAX_THREADS"
@@ -112,9 +112,17 @@ def _keep_freed_memory() -> None:
         adjust(_MMAP_THRESHOLD, 32 << 20)
 
 
+def _most_threads() -> int:
+    given = os.environ.get(THREADS_VARIABLE, 2**31)
+    try:
+        return int(given)
+    except ValueError:
+        raise GraphaxError(f"{THREADS_VARIABLE} is how many threads kernels use at most, but is {given!r}") from None
+
+
 # Machine code stays loaded as long as XLA may call it, which is as long as the process lives.
 _loaded: list[Any] = []
-_thread_limit = ctypes.c_int64(int(os.environ.get(THREADS_VARIABLE, 2**31)))
+_thread_limit = ctypes.c_int64(_most_threads())
 
 
 def set_threads(most: int) -> int:

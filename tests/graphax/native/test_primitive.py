@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from graphax import _jax, native
+from graphax import GraphaxError, _jax, native
 from graphax.native import disk, host, primitive
 from graphax.native.kernel import Stores
 from graphax.native.unroll import unroll
@@ -137,6 +137,12 @@ def test_threads_and_ways_to_write(monkeypatch, threads, way):
 def test_the_way_to_write_follows_from_the_size_of_the_results(batch, way):
     program, _ = _jax.open_program(lambda x: [x * n for n in range(1, 11)], [np.float32(1)])
     assert primitive._layout(unroll(program), (True,), batch).stores is way
+
+
+def test_a_limit_of_threads_that_is_no_number(monkeypatch):
+    monkeypatch.setenv(host.THREADS_VARIABLE, "many")
+    with pytest.raises(GraphaxError, match="GRAPHAX_THREADS is how many .* but is 'many'"):
+        host._most_threads()
 
 
 def test_export_leaves_kernels_out():
