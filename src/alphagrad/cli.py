@@ -61,9 +61,11 @@ class Commands(TyperGroup):
             where = error.ctx.command_path if error.ctx else "alphagrad"
             message = error.format_message()
             code = _refused(f"{message}{'' if message[-1:] in '.?' else '.'} See {where} --help")
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             extra = EXTRAS.get(str(error.name).partition(".")[0], "search")
             code = _refused(f"this command needs {error.name}: pip install 'graphax-alphagrad[{extra}]'")
+        except ImportError as error:
+            code = _refused(str(error))
         except Exception as error:
             from graphax import GraphaxError
 

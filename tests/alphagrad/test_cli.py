@@ -161,6 +161,17 @@ def test_missing_packages_are_named(absent, command):
     assert "pip install 'graphax-alphagrad[search]'" in answer.stderr
 
 
+def test_a_broken_package_is_not_taken_for_a_missing_one():
+    script = (
+        "import sys, types; sys.modules['numba'] = types.ModuleType('numba')\n"
+        "sys.argv = ['alphagrad', 'search', 'MLP']\n"
+        "from alphagrad.__main__ import main; main()"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("alphagrad: cannot import name")
+
+
 def test_main_speaks_of_warnings_in_one_line(monkeypatch, capsys):
     import warnings
 
