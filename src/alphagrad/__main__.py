@@ -1,5 +1,6 @@
 """The command ``alphagrad``, also ``python -m alphagrad``."""
 
+import os
 import sys
 import warnings
 
@@ -8,10 +9,24 @@ def main() -> None:
     """Run the command line; without the packages it needs, say how to get them."""
     try:
         from .cli import app
+        from .cli_stops import INTERRUPTED
     except ModuleNotFoundError as error:
         sys.exit(_refusal(f"the command line needs {error.name}: pip install 'graphax-alphagrad[search]'"))
     warnings.formatwarning = lambda message, *_, **__: f"alphagrad: {message}\n"
-    app(prog_name="alphagrad")
+    try:
+        app(prog_name="alphagrad")
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            _leave(INTERRUPTED)
+        raise
+
+
+def _leave(code: int) -> None:
+    """End at once: a solver that does not listen may still be at work, and would bring Python down on its way out."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(code)
 
 
 def _refusal(text: str) -> int:

@@ -63,7 +63,7 @@ class Order:
             raise OrderError(f"there is no order file {name!r}") from None
         except OSError as error:
             raise OrderError(f"the order file {name!r} cannot be read: {error.strerror}") from None
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise OrderError(
                 f"{name!r} is not a saved order ({type(error).__name__}: {error}). Orders are JSON files "
                 f"written by Order.save."

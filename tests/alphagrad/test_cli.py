@@ -2,6 +2,7 @@ import importlib
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -376,3 +377,16 @@ def test_an_interruption_with_nothing_found_is_one():
     result = alphagrad("search", "mine:f", "--args", "mine:interrupted")
     assert result.exit_code == 130
     assert result.stdout == ""
+
+
+@pytest.mark.slow
+def test_ctrl_c_during_a_proof(tmp_path):
+    """The solver goes on for a while, which once ended the process by an abort."""
+    command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--counting", "raw", "--budget", "60"]
+    process = subprocess.Popen([*command, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(12)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "295" in out
+    assert "interrupted" in err
