@@ -47,7 +47,7 @@ def test_a_million_elements_need_a_million_numbers():
     np.testing.assert_allclose(block.values, np.full(n, want[0]), rtol=1e-4)
 
 
-@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("rank", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_batch_stays_block_diagonal_at_any_rank(rank):
     def function(x):
         y = jnp.tanh(array(3, 4) @ x) / jnp.sqrt(1.0 + jnp.sum(x * x))

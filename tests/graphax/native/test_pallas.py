@@ -50,7 +50,7 @@ def test_batches_of_every_size(batch, dtype):
     assert_same(on_blocks(function, args, (True, True, False)), expected, 1e-5 if dtype == np.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("name", ["RoeFlux_1d", "RoeFlux_3d"])
+@pytest.mark.parametrize("name", ["RoeFlux_1d", pytest.param("RoeFlux_3d", marks=pytest.mark.slow)])
 def test_jacobians_of_tasks(name):
     task = TASKS[name]
     points = [np.float64(x) * (1 + 0.02 * array(5, *np.shape(x), seed=1)) for x in task.arguments()]
