@@ -21,6 +21,8 @@ from .statements import Statement, Statements
 # would not fit its registers, or where elements of arrays lie apart in memory.
 _POINTS, _THREADS_OF_A_WARP = 128, 32
 _MOST_STATEMENTS_OF_TWO_POINTS = 500
+# Statements and elements of results for which Triton takes about ten seconds.
+_MOST_STATEMENTS = 2_000
 # Elements of an array are numbered by integers of 32 bits.
 _MOST_ELEMENTS = 1 << 31
 
@@ -61,6 +63,8 @@ def reason_for_xla(program: Statements) -> str | None:
     missing = {s.operation for s in program.statements} - _OTHERWISE - set(_OPERATIONS)
     if missing:
         return f"Triton has no {', '.join(sorted(missing))}"
+    if len(program.statements) + sum(map(len, program.results)) > _MOST_STATEMENTS:
+        return f"more than {_MOST_STATEMENTS:,} statements and results take Triton long to compile"
     if any(dtype.kind == "b" for _, dtype in (*program.inputs, *program.outputs)):
         return "truth values are not moved to and from kernels"
     return None

@@ -115,6 +115,7 @@ def test_triton_knows_every_operation(operation, dtype):
     [
         (lambda x: [lax.erf(x)], "Triton has no erf"),
         (lambda x: [x > 0], "truth values"),
+        (lambda x: [x * n for n in range(1500)], "more than 2,000 statements and results"),
     ],
 )
 def test_what_is_left_to_xla(function, reason):
