@@ -123,7 +123,8 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 
 def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
     batch = _batch_size([aval.shape for aval in avals], batched)
-    if not isinstance(batch, int) or batch == 0:
+    # Triton has to know the GPU, so what is lowered elsewhere is left to XLA.
+    if not _jax.computes_on_gpu() or not isinstance(batch, int) or batch == 0:
         return None
     function = pallas.on_blocks(kernel.statements, batched, batch)
     return _jax.triton_lowering_rule(function) if function else None
