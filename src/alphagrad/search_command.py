@@ -102,7 +102,7 @@ def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> 
         raise SearchError("--certified goes on until the order is proven optimal; give it or a budget, not both")
     if seconds is None and evaluations is None and not certified:
         seconds = DEFAULT_SECONDS
-    return Budget.of(Budget(seconds, evaluations))
+    return Budget(seconds, evaluations)
 
 
 def _check_outputs(save: str | None, plot: Path | None, clocked: bool) -> None:

@@ -31,7 +31,8 @@ from ..finders.objective import Objective
 from ..tasks import TASKS
 from .workload import Workload, kernel_statements, workload
 
-# The operations that are measured by themselves; others of the kind are priced like the exponential.
+# The operations that are measured by themselves; others of the kind are priced like the exponential. Links of a chain
+# divide by the link before: several divisions by one number would be a single one.
 FUNCTIONS: dict[str, Callable] = {
     "div": lambda x, y: y / x, "sqrt": lambda x, y: jnp.sqrt(x + y), "sin": lambda x, y: jnp.sin(x),
     "cos": lambda x, y: jnp.cos(x), "exp": lambda x, y: jnp.exp(-x), "log": lambda x, y: jnp.log(x + 2),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 import graphax as gx
 from graphax import ComputationGraph, NativeError, Order
-from graphax.display import table
+from graphax.display import BASELINES, table
 from graphax.order import PRESETS, preset
 
 from ..budget import Budget, Progress
@@ -29,8 +29,6 @@ COUNTED = Objective("weighted", "folded", (1.0, 0.25))
 TRIALS, SEARCHING, MEASURED = 8, 0.6, 6
 REPEAT = 200
 BATCH = 16_384
-# How the baselines are called in tables.
-BASELINES = ("fwd", "rev", "markowitz")
 
 
 @dataclass(frozen=True)
