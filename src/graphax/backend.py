@@ -61,15 +61,16 @@ class BackendChoice:
 
     Attributes:
         name, reason: on the CPU.
-        on_gpu: why XLA runs it on a GPU, too, or None where a kernel does.
+        reason_for_xla_on_gpu: why XLA runs it on a GPU, or None where a kernel does.
     """
 
     name: str
     reason: str
-    on_gpu: str | None
+    reason_for_xla_on_gpu: str | None
 
     def __str__(self):
-        gpu = f"xla ({self.on_gpu})" if self.on_gpu else "a kernel, where mapped over points"
+        reason = self.reason_for_xla_on_gpu
+        gpu = f"xla ({reason})" if reason else "a kernel, where mapped over points"
         return f"Backend on the CPU: {self.name} ({self.reason})\nBackend on a GPU: {gpu}"
 
 

@@ -21,7 +21,7 @@ from .statements import Statement, Statements
 # would not fit its registers, or where elements of arrays lie apart in memory.
 _POINTS, _THREADS_OF_A_WARP = 128, 32
 _MOST_STATEMENTS_OF_TWO_POINTS = 500
-# Statements and elements of results for which Triton takes about ten seconds.
+# Statements and elements of results. Of 900 Triton makes a kernel in four seconds; of many more it would take too long.
 _MOST_STATEMENTS = 2_000
 # Elements of an array are numbered by integers of 32 bits.
 _MOST_ELEMENTS = 1 << 31
