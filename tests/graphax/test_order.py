@@ -89,8 +89,12 @@ def test_an_order_for_another_graph_names_both():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[1, 2]", "{}", '{"vertices": "x"}', '{"vertices": [1], "surprise": 2}', '{"vertices": null}']
-)
+    "text",
+    [
+        "", "{", "[1, 2]", "{}", '{"vertices": "x"}', '{"vertices": [1], "surprise": 2}', '{"vertices": null}',
+        pytest.param("[" * 100_000, id="nested without end"),
+    ],
+)  # fmt: skip
 def test_damaged_files_are_refused(tmp_path, text):
     path = tmp_path / "order.json"
     path.write_text(text)
