@@ -58,7 +58,7 @@ def row(name: str, backend: str, count: int, seconds: float) -> list[str]:
     args = tuple(jnp.asarray(value, jnp.float32) for value in task.arguments())
     points = [jnp.broadcast_to(value, (POINTS, *value.shape)) + 0 for value in args]
     chosen = list(orders(graph, count))
-    jacobians = [gx.jacve(task.function, order, argnums=task.argnums, backend=backend) for order in chosen]
+    jacobians = [gx.jacve(task.function, order=order, argnums=task.argnums, backend=backend) for order in chosen]
     calls = {number: partial(jax.jit(jax.vmap(jacobian)), *points) for number, jacobian in enumerate(jacobians)}
     least = list(measured(calls, REPEAT, seconds).values())
     costs = [(graph.cost(order), graph.cost(order, "raw")) for order in chosen]

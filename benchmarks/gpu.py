@@ -57,8 +57,8 @@ def report(name, batch):
     jacobians = {
         "jacfwd": jax.jacfwd(task.function, of),
         "jacrev": jax.jacrev(task.function, of),
-        "xla": gx.jacve(task.function, order, argnums=of, backend="xla"),
-        "auto": gx.jacve(task.function, order, argnums=of),
+        "xla": gx.jacve(task.function, order=order, argnums=of, backend="xla"),
+        "auto": gx.jacve(task.function, order=order, argnums=of),
     }
     mapped = {key: jax.jit(jax.vmap(jacobian)) for key, jacobian in jacobians.items()}
     source = jnp.ones(1 << 28, np.float32)

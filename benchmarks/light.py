@@ -96,7 +96,7 @@ def main():
             "jacrev": jax.jacrev,
             "jacfwd": jax.jacfwd,
             "jacve auto": gx.jacve,
-            "jacve rev": lambda f: gx.jacve(f, "rev"),
+            "jacve rev": lambda f: gx.jacve(f, order="rev"),
         }
         times = {name: [] for name in programs}
         for _ in range(options.repeat):

@@ -113,7 +113,7 @@ def report_loop(name, repeat):
     kinds = {
         "jacfwd": jax.jacfwd(task.function, task.argnums),
         "jacrev": jax.jacrev(task.function, task.argnums),
-        "native": jacve(task.function, best_order(task), argnums=task.argnums, backend="native"),
+        "native": jacve(task.function, order=best_order(task), argnums=task.argnums, backend="native"),
     }
     calls = {key: finished(looped(kind), points) for key, kind in kinds.items()}
     t = medians(calls, repeat)

@@ -159,6 +159,15 @@ def placeholders(avals: Iterable[Any]) -> list[jax.ShapeDtypeStruct]:
     return [jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals]
 
 
+def typed_like(value: Any, atom: Atom) -> Any:
+    """An array whose type is as weak as that of ``atom``."""
+    value = jax.numpy.asarray(value)
+    weak = is_weak(atom)
+    if value.weak_type == weak or value.dtype != dtype(atom):
+        return value
+    return core.primitives.convert_element_type_p.bind(value, new_dtype=value.dtype, weak_type=weak, sharding=None)
+
+
 def shape(atom: Atom) -> tuple[int, ...]:
     return tuple(atom.aval.shape)  # type: ignore[attr-defined]
 

@@ -40,7 +40,7 @@ def accuracy(
         raise GraphaxError("accuracy=True compares float32 with float64, so all arguments must be numbers in float32")
 
     def blocks(order: Any, args: Sequence[Any]) -> list[np.ndarray]:
-        result = jax.jit(jacve(function, order, argnums=argnums, has_aux=has_aux))(*args)
+        result = jax.jit(jacve(function, argnums, has_aux, order=order))(*args)
         return [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(result[0] if has_aux else result)]
 
     with jax.enable_x64(True):

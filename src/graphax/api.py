@@ -17,29 +17,34 @@ from .execute import Accumulation
 from .graph import Derivation, derive
 from .order import Order, loaded, resolve
 from .plan import make_plan
-from .trace import Traced, check_function, positions, trace
+from .trace import Request, Traced, check_argnums, check_function, positions, trace
 
 
 def jacve(
     function: Callable,
-    order: Any = "auto",
-    *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    order: Any = "auto",
     sparse: bool = False,
     backend: str = "auto",
 ) -> Callable:
     """The Jacobian of ``function`` by vertex elimination, exact for every order.
 
-    Takes and returns what `jax.jacfwd` does.
+    Takes and returns what `jax.jacfwd` does, in the same order; what is not JAX's is given by name.
 
     Args:
         function: any function that JAX can differentiate, of pytrees of arrays.
+        argnums: which positional arguments to differentiate by: a number, or a tuple of numbers.
+        has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
+        holomorphic: whether ``function`` is holomorphic; its inputs and outputs are complex then.
+        allow_int: whether integer arguments may stand under ``argnums``; their derivatives are zeros of their dtype, as
+            in `jax.jacrev`.
         order: in which order the intermediate values are eliminated: a preset (``"auto"``, ``"fwd"``, ``"rev"``,
             ``"markowitz"``, ...), a sequence of vertex numbers (equations of the inlined jaxpr, counted from 1 by
             output variable), an `Order`, the path of a saved one, or a function from the graph to an order.
-        argnums: which positional arguments to differentiate by.
-        has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
         sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions (those of
             complex outputs are dense).
         backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel, vectorised over what it
@@ -51,7 +56,8 @@ def jacve(
         A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
         pair of the Jacobian and the auxiliary data.
     """
-    evaluate = _evaluation(function, order, argnums, has_aux, sparse, backend, with_value=False)
+    request = Request(argnums, has_aux, holomorphic, allow_int)
+    evaluate = _evaluation(function, order, request, sparse, backend, with_value=False)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def jacobian(*args: Any, **kwargs: Any):
@@ -63,15 +69,18 @@ def jacve(
 
 def value_and_jacve(
     function: Callable,
-    order: Any = "auto",
-    *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    order: Any = "auto",
     sparse: bool = False,
     backend: str = "auto",
 ) -> Callable:
     """Like `jacve`, but returns ``(value, Jacobian)``, or ``((value, aux), Jacobian)`` with ``has_aux``."""
-    evaluate = _evaluation(function, order, argnums, has_aux, sparse, backend, with_value=True)
+    request = Request(argnums, has_aux, holomorphic, allow_int)
+    evaluate = _evaluation(function, order, request, sparse, backend, with_value=True)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def value_and_jacobian(*args: Any, **kwargs: Any):
@@ -87,19 +96,19 @@ def value_and_jacve(
 def _evaluation(
     function: Callable,
     order: Any,
-    argnums: int | Sequence[int],
-    has_aux: bool,
+    request: Request,
     sparse: bool,
     backend: str,
     with_value: bool,
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Traced, list[Any], Any]]:
     """From arguments to the traced function, its flat outputs and the Jacobian."""
     check_function(function)
+    check_argnums(request.argnums)
     order = tuple(order) if isinstance(order, Iterator) else order
     check_backend(backend)
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Traced, list[Any], Any]:
-        derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
+        derivation, found = prepare(function, args, kwargs, order, request)
         traced, plan = derivation.traced, make_plan(derivation.graph, found)
         accumulation = Accumulation(derivation, plan, sparse, 0 if with_value else traced.out_count)
         outputs, blocks = run(accumulation, traced.args, backend)
@@ -110,10 +119,12 @@ def _evaluation(
 
 def hessve(
     function: Callable,
-    order: Any = "auto",
-    *,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    order: Any = "auto",
     gradient_order: Any = "auto",
     backend: str = "auto",
 ) -> Callable:
@@ -121,8 +132,9 @@ def hessve(
 
     ``order`` is for the outer elimination, ``gradient_order`` for the gradient. Returns what `jax.hessian` does.
     """
-    gradient = jacve(function, gradient_order, argnums=argnums, has_aux=has_aux, backend="xla")
-    return jacve(gradient, order, argnums=argnums, has_aux=has_aux, backend=backend)
+    how = argnums, has_aux, holomorphic, allow_int
+    gradient = jacve(function, *how, order=gradient_order, backend="xla")
+    return jacve(gradient, *how, order=order, backend=backend)
 
 
 def check_jacobian(
@@ -146,7 +158,7 @@ def check_jacobian(
     if rtol is not None and not (isinstance(rtol, Real) and rtol >= 0):
         raise ValueError(f"rtol is a relative error, 0 or more, but is {rtol!r}")
     numbers = positions(argnums)
-    blocks = jacve(function, order, argnums=numbers, has_aux=has_aux, sparse=True)(*args, **kwargs)
+    blocks = jacve(function, numbers, order=order, has_aux=has_aux, sparse=True)(*args, **kwargs)
     blocks = blocks[0] if has_aux else blocks
 
     def restricted(*chosen: Any):
@@ -197,13 +209,12 @@ def prepare(
     args: Sequence[Any],
     kwargs: dict[str, Any],
     order: Any,
-    argnums: int | Sequence[int],
-    has_aux: bool,
+    request: Request,
 ) -> tuple[Derivation, Order]:
     """Trace, build the graph and find the order. The graph is simplified where no vertex numbers are at stake."""
     order = loaded(order)
     simplified = order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
-    derivation = derive(trace(function, args, kwargs, argnums, has_aux, simplified), simplified)
+    derivation = derive(trace(function, args, kwargs, request, simplified), simplified)
     return derivation, resolve(order, derivation.graph)
 
 

@@ -1,12 +1,12 @@
 """Jacobian blocks: a structure and the values it speaks of.
 
-Three operations on value arrays carry everything: `_view` reads an array by labels, `_place` is its inverse and
-writes labelled values into a larger array of zeros, `_contract` multiplies and sums. None of the first two does
+Three operations on value arrays carry everything: `view` reads an array by labels, `place` is its inverse and
+writes labelled values into a larger array of zeros, `contract` multiplies and sums. None of the first two does
 arithmetic, so the multiplications and additions executed are those that `graphax.structure` counts.
 """
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -18,10 +18,20 @@ from jax import lax
 
 from . import structure as algebra
 from .axes import Axis, Digit, axis_size, labels_of, whole
+from .labelled import arranged, common_dtype, contract, like, place, reshaped, spread, sum_out, transposed, view
 from .structure import Recast, Refinement, Structure
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["values"], meta_fields=["structure", "dtype"])
+@partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Truth values along some of a block's labels: entries where they are false are zero, whatever the values hold."""
+
+    where: Any
+    labels: tuple[int, ...]
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["values", "masks"], meta_fields=["structure", "dtype"])
 @dataclass(frozen=True, eq=False)
 class JacobianBlock:
     """The derivative of one array by another, stored without its structural zeros and repetitions.
@@ -31,11 +41,13 @@ class JacobianBlock:
         values: the numbers, one axis a label of ``structure.values``; None if the structure knows its coefficient.
             (Inside graphax, None without a known coefficient means "pattern known, values not computed yet".)
         dtype: the dtype of the Jacobian.
+        masks: what is still to be applied to the values; none in blocks that users get.
     """
 
     structure: Structure
     values: Any
     dtype: Any = None
+    masks: tuple[Mask, ...] = ()
 
     @staticmethod
     def labelled(
@@ -91,10 +103,10 @@ class JacobianBlock:
                 raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
         # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
         here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
-        values = _reshaped(values, [n for n in values.shape if n != 1])
+        values = reshaped(values, [n for n in values.shape if n != 1])
         result, old = algebra.canonical(out_axes, inp_axes, sizes, here, None)
         order = [here.index(old[label]) for label in result.values]
-        return JacobianBlock(result, _transposed(values, order))
+        return JacobianBlock(result, transposed(values, order))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -130,7 +142,7 @@ class JacobianBlock:
                 position = position * size + (at.start if label is None else at.start + at.step * grid[label])
             indices[:, column] = np.broadcast_to(position, sizes).ravel()
         data = lax.broadcast_in_dim(self._coefficient(), sizes, self.structure.values)
-        data = lax.convert_element_type(_reshaped(data, (prod(sizes),)), self._dtype())
+        data = lax.convert_element_type(reshaped(data, (prod(sizes),)), self._dtype())
         return sparse.BCOO((data, jnp.asarray(indices)), shape=self.shape)
 
     def apply(self, tangent: jax.Array) -> jax.Array:
@@ -147,7 +159,7 @@ class JacobianBlock:
                 [i for i, n in enumerate(tangent.shape) if n != 1],
                 None,
             )[0],
-            _reshaped(tangent, [n for n in tangent.shape if n != 1]),
+            reshaped(tangent, [n for n in tangent.shape if n != 1]),
         )
         product = compose(self, column)
         if product is None or self.structure.scale == 0.0:
@@ -162,8 +174,9 @@ class JacobianBlock:
         )  # fmt: skip
         if self.values is None:
             return JacobianBlock(structure, None, self.dtype)
+        block = settled(self)
         order = [self.structure.values.index(old[label]) for label in structure.values]
-        return JacobianBlock(structure, _transposed(self.values, order), self.dtype)
+        return JacobianBlock(structure, transposed(block.values, order), self.dtype)
 
     def __repr__(self):
         return f"JacobianBlock({self.structure}, shape={self.shape}, stores={self.structure.stored})"
@@ -171,13 +184,13 @@ class JacobianBlock:
     def _dtype(self):
         if self.dtype is not None:
             return self.dtype
-        return jnp.result_type(float) if self.values is None else self.values.dtype
+        return jnp.result_type(float) if self.values is None or self.values.dtype == bool else self.values.dtype
 
     def _coefficient(self):
         return self.values if self.structure.scale is None else np.asarray(self.structure.scale, self._dtype())
 
     def _placed(self, axes: Sequence[Axis]) -> jax.Array:
-        return _place(self._coefficient(), self.structure.values, axes)
+        return place(self._coefficient(), self.structure.values, axes)
 
     def _check_values(self) -> None:
         if self.values is not None and np.shape(self.values) != self.structure.value_shape:
@@ -191,63 +204,151 @@ class JacobianBlock:
 def compose(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock | None:
     """The chain rule: ``left`` after ``right``; None where the product has no entries."""
     product = algebra.compose(left.structure, right.structure)
-    if product is None:
-        return None
-    return JacobianBlock(product.structure, multiply(product, left, right))
+    return None if product is None else multiply(product, left, right)
 
 
-def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock) -> Any:
-    """The values of a composition that `structure.compose` has worked out."""
+def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
+    """A composition that `structure.compose` has worked out."""
     if product.structure.scale is not None or left.is_pattern or right.is_pattern:
-        return None
+        return JacobianBlock(product.structure, None)
     if product.free:
         left = recast(left, algebra.freed(left.structure, (), product.free))
         right = recast(right, algebra.freed(right.structure, product.free, ()))
     out = product.structure.values
-    if product.left is None or product.right is None:
-        viewed = (
-            _view(left.values, product.left) if product.left is not None else _view(right.values, product.right or ())
-        )
-        values = _arranged(*_sum_out(*viewed, keep=set(out)), out)
+    sides = [(block, axes) for block, axes in ((left, product.left), (right, product.right)) if axes is not None]
+    dtype = next((block.dtype for block, _ in sides if block.dtype is not None), jnp.result_type(float))
+    factors = [view(block.values, axes) for block, axes in sides]
+    numbers, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
+    masks += [_viewed(mask, block, axes) for block, axes in sides for mask in block.masks]
+    if not numbers:
+        where = _together(masks, out, product.structure.value_shape)
+        return JacobianBlock(product.structure, where, dtype)
+    # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
+    early = [mask for mask in masks if not set(mask.labels) <= set(out)]
+    numbers = [(_selected(values, labels, early), labels) for values, labels in numbers]
+    if len(numbers) == 2:
+        values = contract(numbers[0], numbers[1], out)
     else:
-        values = _contract(_view(left.values, product.left), _view(right.values, product.right), out)
+        values = spread(*sum_out(*numbers[0], keep=set(out)), out, product.structure.value_shape)
     if product.factor == -1.0:
-        return lax.neg(values)
-    return values if product.factor == 1.0 else lax.mul(values, _like(values, product.factor))
+        values = lax.neg(values)
+    elif product.factor != 1.0:
+        values = lax.mul(values, like(values, product.factor))
+    late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
+    return JacobianBlock(product.structure, values, masks=late)
+
+
+def _numbers_and_masks(
+    factors: Sequence[tuple[Any, list[int]]], out: Sequence[int], unscaled: bool, dtype: Any
+) -> tuple[list[tuple[Any, list[int]]], list[Mask]]:
+    """Factors that are arithmetic, and those that only select.
+
+    Truth values become numbers of type ``dtype`` where they are summed by themselves, along labels that the product
+    lacks and that no factor of numbers could be selected along, and where they are all there is to scale.
+    """
+    numbers = [(values, labels) for values, labels in factors if values.dtype != bool]
+    carried = set(numbers[0][1]) if numbers else set()
+    masks = []
+    for values, labels in factors:
+        if values.dtype != bool:
+            continue
+        if set(labels) <= set(out) or set(labels) <= carried:
+            masks.append(Mask(values, tuple(labels)))
+        else:
+            numbers.append((lax.convert_element_type(values, dtype), labels))
+    if not numbers and not unscaled:
+        numbers = [(lax.convert_element_type(masks[0].where, dtype), list(masks[0].labels))]
+    return numbers, masks
+
+
+def _viewed(mask: Mask, block: JacobianBlock, axes: Sequence[Axis]) -> Mask:
+    where, labels = view(mask.where, [axes[block.structure.values.index(label)] for label in mask.labels])
+    return Mask(where, tuple(labels))
+
+
+def _together(masks: Sequence[Mask], labels: Sequence[int], shape: Sequence[int]) -> Any:
+    """Where all masks let values through."""
+    wheres = [spread(mask.where, list(mask.labels), labels, shape) for mask in masks]
+    result = wheres[0]
+    for where in wheres[1:]:
+        result = lax.bitwise_and(result, where)
+    return result
+
+
+def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
+    """Values that are zero where a mask with no other labels than theirs says so."""
+    masks = [mask for mask in masks if set(mask.labels) <= set(labels)]
+    if not masks:
+        return values
+    return lax.select(_together(masks, labels, values.shape), values, lax.full_like(values, 0))
+
+
+def settled(block: JacobianBlock) -> JacobianBlock:
+    """The same block with its masks applied, and numbers for its values."""
+    values = block.values
+    if values is None:
+        return block
+    if values.dtype == bool:
+        values = lax.convert_element_type(values, block._dtype())
+    return replace(block, values=_selected(values, block.structure.values, block.masks), masks=())
 
 
 def add(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
     """Two parallel paths as one block."""
-    total = algebra.add(left.structure, right.structure)
-    return JacobianBlock(total.structure, accumulate(total, left, right))
+    return accumulate(algebra.add(left.structure, right.structure), left, right)
 
 
-def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) -> Any:
-    """The values of a sum that `structure.add` has worked out."""
+def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
+    """A sum that `structure.add` has worked out."""
     if total.structure.scale is not None or left.is_pattern or right.is_pattern:
-        return None
+        return JacobianBlock(total.structure, None)
     left, right = recast(left, total.left_first), recast(right, total.right_first)
-    dtype = _common_dtype(*[block.values for block in (left, right) if block.values is not None])
+    wheres = [_where(block) for block in (left, right)]
+    left, right = settled(left), settled(right)
+    dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
     a, b = (lax.convert_element_type(block._coefficient(), dtype) for block in (left, right))
+    values = _summed(total, (a, left), (b, right), lax.add)
+    if any(where is None for where in wheres):
+        return JacobianBlock(total.structure, values)
+    # An entry that is masked on both paths is masked.
+    where = _summed(total, (wheres[0], left), (wheres[1], right), lax.bitwise_or)
+    return JacobianBlock(total.structure, values, masks=(Mask(where, total.structure.values),))
+
+
+def _where(block: JacobianBlock) -> Any:
+    """Where a block has values, as truth values like them; None if it has them everywhere."""
+    if block.values is not None and block.values.dtype == bool:
+        return block.values
+    return _together(block.masks, block.structure.values, block.structure.value_shape) if block.masks else None
+
+
+def _summed(
+    total: algebra.Sum,
+    left: tuple[Any, JacobianBlock],
+    right: tuple[Any, JacobianBlock],
+    plus: Callable[[Any, Any], Any],
+) -> Any:
+    """The values of two blocks, each put into its place in the sum."""
     if total.beside is not None:
-        return _laid_beside(total, (a, left.structure.values), (b, right.structure.values))
+        return _laid_beside(total, *((values, block.structure.values) for values, block in (left, right)))
     placed = [
-        value if block.structure.scale is not None and _covers(axes) else _place(value, block.structure.values, axes)
-        for value, block, axes in ((a, left, total.left), (b, right, total.right))
+        value if block.structure.scale is not None and _covers(axes) else place(value, block.structure.values, axes)
+        for (value, block), axes in ((left, total.left), (right, total.right))
     ]
-    return lax.add(*_same_shape(*placed))
+    return plus(*_same_shape(*placed))
 
 
 def recast(block: JacobianBlock, how: Recast | Refinement | None) -> JacobianBlock:
     """The same block under another structure."""
     if how is None:
         return block
+    block = settled(block)
     if isinstance(how, Recast):
         return JacobianBlock(how.structure, block._placed(how.axes), block.dtype)
     if block.values is None:
         return JacobianBlock(how.structure, None, block.dtype)
-    values, labels = _view(block.values, how.axes)
-    return JacobianBlock(how.structure, _arranged(values, labels, how.structure.values), block.dtype)
+    values, labels = view(block.values, how.axes)
+    return JacobianBlock(how.structure, arranged(values, labels, how.structure.values), block.dtype)
 
 
 def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
@@ -257,101 +358,15 @@ def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
     """
     own = tuple(label for label in labels_of(structure.inp) if label not in labels_of(structure.out))
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.inp
-    tangents = _place(np.ones((), np.float32), (), axes)
-    return _reshaped(tangents, (prod(structure.sizes[n] for n in own), *structure.inp_shape)), own
+    tangents = place(np.ones((), np.float32), (), axes)
+    return reshaped(tangents, (prod(structure.sizes[n] for n in own), *structure.inp_shape)), own
 
 
 def read_values(structure: Structure, tangents: jax.Array, own: tuple[int, ...]) -> jax.Array:
     """The values of a block from the output tangents that `seeds` gave rise to."""
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.out
-    values, labels = _view(_reshaped(tangents, [axis_size(axis) for axis in axes]), axes)
-    return _arranged(values, labels, structure.values)
-
-
-def _view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
-    """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
-    digits = [digit for axis in axes for digit in axis]
-    if len(digits) != len(values.shape):
-        values = _reshaped(values, [d.size for d in digits])
-    if any(d.at != range(d.size) for d in digits):
-        low, high = [min(d.at) for d in digits], [max(d.at) + 1 for d in digits]
-        values = lax.slice(values, low, high, [abs(d.at.step) if len(d.at) > 1 else 1 for d in digits])
-        values = lax.rev(values, [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0])
-        values = _reshaped(values, [len(d.at) for d in digits if d.label is not None])
-    labels = [d.label for d in digits if d.label is not None]
-    while len(set(labels)) < len(labels):
-        first = next(n for n, label in enumerate(labels) if label in labels[n + 1 :])
-        second = labels.index(labels[first], first + 1)
-        rest = [n for n in range(len(labels)) if n not in (first, second)]
-        size = values.shape[first]
-        values = lax.transpose(values, [*rest, first, second])
-        values = _reshaped(values, (*values.shape[:-2], size * size))
-        values = values[..., :: size + 1]
-        labels = [labels[n] for n in rest] + [labels[first]]
-    return values, labels
-
-
-def _place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
-    """Write values with ``labels`` into an array whose axes are ``axes``, zero wherever no label points."""
-    digits = [digit for axis in axes for digit in axis]
-    first: dict[int | None, int] = {}
-    for slot, digit in enumerate(digits):
-        first.setdefault(digit.label, slot)
-    shape = [len(d.at) for d in digits]
-    slots = [first[label] for label in labels]
-    order = sorted(range(len(slots)), key=slots.__getitem__)
-    values = lax.broadcast_in_dim(_transposed(values, order), shape, [slots[n] for n in order])
-    tied = [(first[d.label], slot) for slot, d in enumerate(digits) if d.label is not None and first[d.label] != slot]
-    if tied:
-        position = partial(lax.broadcasted_iota, np.int32, shape)
-        where = [lax.eq(position(dimension=a), position(dimension=b)) for a, b in tied]
-        mask = where[0]
-        for other in where[1:]:
-            mask = lax.bitwise_and(mask, other)
-        values = lax.select(mask, values, lax.full_like(values, 0))
-    backward = [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0]
-    if backward:
-        values = lax.rev(values, backward)
-    if any(len(d.at) < d.size for d in digits):
-        margins = [(min(d.at), d.size - 1 - max(d.at), abs(d.at.step) - 1 if len(d.at) > 1 else 0) for d in digits]
-        values = lax.pad(values, _like(values, 0), margins)
-    target = [axis_size(axis) for axis in axes]
-    return _reshaped(values, target)
-
-
-def _contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Sequence[int]) -> jax.Array:
-    """Multiply two labelled arrays and sum over the labels that ``out`` lacks."""
-    kept = set(out)
-    a, a_labels = _sum_out(*left, keep=kept | set(right[1]))
-    b, b_labels = _sum_out(*right, keep=kept | set(left[1]))
-    dtype = _common_dtype(a, b)
-    a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
-    shared = [label for label in a_labels if label in b_labels]
-    summed = [label for label in shared if label not in kept]
-    if not summed:
-        sizes = dict(zip(a_labels, a.shape, strict=True)) | dict(zip(b_labels, b.shape, strict=True))
-        shape = [sizes[label] for label in out]
-        return lax.mul(*(_spread(values, labels, out, shape) for values, labels in ((a, a_labels), (b, b_labels))))
-    batch = [label for label in shared if label in kept]
-    numbers = tuple(
-        ([labels.index(n) for n in summed], [labels.index(n) for n in batch]) for labels in (a_labels, b_labels)
-    )
-    product = lax.dot_general(a, b, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
-    labels = batch + [n for n in a_labels if n not in shared] + [n for n in b_labels if n not in shared]
-    return _arranged(product, labels, out)
-
-
-def _common_dtype(*arrays: Any) -> Any:
-    """The dtype of a sum or product, whatever promotion the user allows in their own code."""
-    with jax.numpy_dtype_promotion("standard"):
-        return jnp.result_type(*arrays or [float])
-
-
-def _sum_out(values: Any, labels: list[int], keep: set[int]) -> tuple[Any, list[int]]:
-    axes = [n for n, label in enumerate(labels) if label not in keep]
-    if not axes:
-        return values, labels
-    return lax.reduce_sum(values, axes), [label for label in labels if label in keep]
+    values, labels = view(reshaped(tangents, [axis_size(axis) for axis in axes]), axes)
+    return arranged(values, labels, structure.values)
 
 
 def _laid_beside(total: algebra.Sum, left: tuple[Any, tuple], right: tuple[Any, tuple]) -> jax.Array:
@@ -362,12 +377,12 @@ def _laid_beside(total: algebra.Sum, left: tuple[Any, tuple], right: tuple[Any, 
     for (values, labels), axes in ((left, total.left), (right, total.right)):
         (digit,) = axes[axis]
         compact = (digit._replace(at=range(len(digit.at)), size=len(digit.at)),)
-        pieces.append((digit.at, _place(values, labels, (*axes[:axis], compact, *axes[axis + 1 :]))))
+        pieces.append((digit.at, place(values, labels, (*axes[:axis], compact, *axes[axis + 1 :]))))
     (near_at, near), (far_at, far) = sorted(pieces, key=lambda piece: piece[0].start)
     gap = far_at[0] - near_at[-1] - 1
     if gap:
         margins = [(0, gap if n == axis else 0, 0) for n in range(near.ndim)]
-        near = lax.pad(near, _like(near, 0), margins)
+        near = lax.pad(near, like(near, 0), margins)
     return lax.concatenate([near, far], axis)
 
 
@@ -380,28 +395,3 @@ def _covers(axes: Sequence[Axis]) -> bool:
 def _same_shape(a: Any, b: Any) -> tuple[Any, Any]:
     shape = a.shape or b.shape
     return tuple(x if x.shape == shape else lax.broadcast_in_dim(x, shape, ()) for x in (a, b))  # type: ignore[return-value]
-
-
-def _spread(values: Any, labels: list[int], out: Sequence[int], shape: Sequence[int]) -> jax.Array:
-    """Values laid out along the labels ``out``, repeated along those they lack."""
-    order = sorted(range(len(labels)), key=lambda n: out.index(labels[n]))
-    values = _transposed(values, order)
-    if values.shape == tuple(shape):
-        return values
-    return lax.broadcast_in_dim(values, tuple(shape), [out.index(labels[n]) for n in order])
-
-
-def _arranged(values: Any, labels: Sequence[int], out: Sequence[int]) -> Any:
-    return _transposed(values, [list(labels).index(label) for label in out])
-
-
-def _reshaped(values: Any, shape: Sequence[int]) -> Any:
-    return values if np.shape(values) == tuple(shape) else lax.reshape(values, shape)
-
-
-def _transposed(values: Any, order: Sequence[int]) -> Any:
-    return values if list(order) == list(range(len(order))) else lax.transpose(values, order)
-
-
-def _like(values: Any, number: float) -> np.ndarray:
-    return np.asarray(number, values.dtype)

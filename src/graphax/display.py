@@ -15,6 +15,7 @@ from .graph import ComputationGraph, Vertex
 from .order import Order
 from .plan import Cost, Plan, make_plan
 from .structure import Structure
+from .trace import Request
 
 BASELINES = ("fwd", "rev", "markowitz")
 
@@ -170,7 +171,7 @@ def explain(
     Print the result for a table, or read its attributes. With ``accuracy``, the Jacobian is computed in single and in
     double precision to say what the order loses to rounding at these arguments.
     """
-    derivation, found = prepare(function, args, kwargs, order, argnums, has_aux)
+    derivation, found = prepare(function, args, kwargs, order, Request(argnums, has_aux))
     graph, plan = derivation.graph, make_plan(derivation.graph, found)
     label = f"this order ({order})" if isinstance(order, str) else "this order"
     plans = {label: plan} | {name: graph.plan(name) for name in BASELINES}

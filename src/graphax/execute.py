@@ -10,19 +10,19 @@ import numpy as np
 from jax import lax
 
 from . import _jax
-from .block import JacobianBlock, accumulate, multiply
+from .block import JacobianBlock, accumulate, multiply, settled
 from .graph import ComputationGraph, Derivation, Edge
 from .plan import Plan, touched_edges
 from .structure import zero
 
-Values = dict[Edge, Any]
+Blocks = dict[Edge, JacobianBlock]
 
 
-def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[Any], Values]:
-    """The values of the program's outputs, and the values of the local blocks by edge."""
+def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[Any], Blocks]:
+    """The values of the program's outputs, and the local blocks by edge."""
     program = derivation.traced.program
     values = program.environment(args)
-    blocks: Values = {}
+    blocks: Blocks = {}
     for position, eqn in enumerate(program.equations):
         local = derivation.local.get(position)
         if local is None:
@@ -30,25 +30,24 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[
         else:
             computed = local.partials.program(*[values[var] for var in local.variables])
             results = computed[: len(eqn.outvars)]
-            for key, value in zip(local.partials.valued, computed[len(eqn.outvars) :], strict=True):
+            # A coefficient may be an argument itself, and so a Python number.
+            arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in computed[len(eqn.outvars) :]]
+            for key, block in local.partials.blocks(arrays).items():
                 if local.edges.get(key) in derivation.graph.edges:
-                    # A coefficient may be an argument itself, and so a Python number.
-                    blocks[local.edges[key]] = value if isinstance(value, jax.Array) else jnp.asarray(value)
+                    blocks[local.edges[key]] = block
         values.update(zip(eqn.outvars, results, strict=True))
     return _jax.read_all(values, program.outputs), blocks
 
 
-def eliminate(graph: ComputationGraph, plan: Plan, local: Values) -> dict[Edge, JacobianBlock]:
+def eliminate(graph: ComputationGraph, plan: Plan, local: Blocks) -> Blocks:
     """Contract the local blocks along the plan; what remains are the blocks of the Jacobian."""
-    blocks = {edge: JacobianBlock(structure, local.get(edge)) for edge, structure in graph.edges.items()}
+    blocks = {edge: JacobianBlock(structure, None) for edge, structure in graph.edges.items()} | local
     for vertex, steps in plan.by_vertex():
         for step in steps:
             edge = step.target, step.source
             left, right = blocks[step.target, vertex], blocks[vertex, step.source]
-            block = JacobianBlock(step.product.structure, multiply(step.product, left, right))
-            if step.total is not None:
-                block = JacobianBlock(step.total.structure, accumulate(step.total, blocks[edge], block))
-            blocks[edge] = block
+            block = multiply(step.product, left, right)
+            blocks[edge] = block if step.total is None else accumulate(step.total, blocks[edge], block)
         # What has been eliminated is not needed any more; outside jit this frees memory.
         for edge in touched_edges(steps):
             del blocks[edge]
@@ -71,11 +70,16 @@ class Accumulation:
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
         outputs, local = evaluate_locally(self.derivation, args)
         blocks = _result_blocks(self.derivation, eliminate(self.derivation.graph, self.plan, local))
-        result = [[block if self.sparse else block.todense() for block in row] for row in blocks]
-        return [jnp.asarray(output) for output in outputs[self.first :]], result
+        atoms = self.derivation.traced.program.outputs
+        # As in `jax.jacfwd`, a derivative is of a weak type where the output is.
+        result = [
+            [block if self.sparse else _jax.typed_like(block.todense(), atom) for block in row]
+            for atom, row in zip(atoms, blocks, strict=False)
+        ]
+        return [_jax.typed_like(x, atom) for x, atom in zip(outputs, atoms, strict=True)][self.first :], result
 
 
-def _result_blocks(derivation: Derivation, found: dict[Edge, JacobianBlock]) -> list[list[JacobianBlock]]:
+def _result_blocks(derivation: Derivation, found: Blocks) -> list[list[JacobianBlock]]:
     """The blocks of the Jacobian by flat output and flat input, with the dtype and the complex form of the output."""
     rows = []
     graph, traced = derivation.graph, derivation.traced
@@ -83,18 +87,25 @@ def _result_blocks(derivation: Derivation, found: dict[Edge, JacobianBlock]) -> 
         row = []
         for number, argument in zip(graph.inputs, traced.args, strict=True):
             block = None if vertex is None else found.get((vertex, number))
-            row.append(_finished(block, atom.aval, np.shape(argument)))
+            row.append(_finished(block, atom.aval, argument, traced.holomorphic))
         rows.append(row)
     return rows
 
 
-def _finished(block: JacobianBlock | None, output: Any, inp_shape: tuple[int, ...]) -> JacobianBlock:
-    dtype = output.dtype
+def _finished(block: JacobianBlock | None, output: Any, argument: Any, holomorphic: bool) -> JacobianBlock:
+    dtype, inp_shape = output.dtype, np.shape(argument)
     if block is None:
-        return JacobianBlock(zero(output.shape, inp_shape), None, dtype)
+        # The derivative by an integer is a zero of its own kind, as in `jax.jacrev`.
+        given = jnp.result_type(argument)
+        kind = dtype if jax.dtypes.issubdtype(given, np.inexact) else given
+        return JacobianBlock(zero(output.shape, inp_shape), None, kind)
+    block = settled(block)
     if not jax.dtypes.issubdtype(dtype, np.complexfloating):
         return JacobianBlock(block.structure, block.values, dtype)
     pairs = jnp.moveaxis(block.todense(), len(output.shape), 0)
+    if holomorphic:
+        # The derivative along the real axis is the derivative in every direction.
+        pairs = pairs[..., 0]
     dense = lax.complex(*(pairs[n].astype(jnp.finfo(dtype).dtype) for n in (0, 1)))
     labels = [("axis", n) for n in range(dense.ndim)]
     rank = len(output.shape)

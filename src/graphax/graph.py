@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from . import _jax
-from ._jax import Literal, Program, Var
+from ._jax import Program, Var
 from .partials import Partials, equation_partials, tangent_shape
 from .structure import Structure, identity
-from .trace import Traced, trace
+from .trace import Request, Traced, trace
 
 Edge = tuple[int, int]
 
@@ -172,7 +172,7 @@ def build_graph(
     Arguments under ``argnums`` may be arrays or `jax.ShapeDtypeStruct`s. ``simplify`` removes dead code and common
     subexpressions first, which gives other vertex numbers.
     """
-    return derive(trace(function, args, kwargs, argnums, has_aux, simplify), simplify).graph
+    return derive(trace(function, args, kwargs, Request(argnums, has_aux), simplify), simplify).graph
 
 
 def derive(traced: Traced, simplified: bool) -> Derivation:
@@ -186,7 +186,7 @@ def derive(traced: Traced, simplified: bool) -> Derivation:
 
     edges: dict[Edge, Structure] = {}
     local: dict[int, LocalBlocks] = {}
-    moving = set(program.inputs)
+    moving = set(_differentiable_inputs(program))
     for position, eqn in enumerate(program.equations):
         if not any(var in live for var in eqn.outvars):
             continue
@@ -207,7 +207,7 @@ def derive(traced: Traced, simplified: bool) -> Derivation:
 
     inputs = tuple(numbers[var] for var in program.inputs)
     avals: dict[int, Any] = {numbers[var]: var.aval for var in (*program.inputs, *defined)}
-    ends = [None if isinstance(a, Literal) or a not in numbers else numbers[a] for a in results]
+    ends = [numbers[a] if isinstance(a, Var) and a in live else None for a in results]
     edges, outputs = _with_output_vertices(edges, ends, set(inputs), len(defined), avals)
     edges = _pruned(edges, set(inputs), set(outputs))
     present = {vertex for edge in edges for vertex in edge}
@@ -233,9 +233,13 @@ def _vertices(
     return vertices
 
 
+def _differentiable_inputs(program: Program) -> list[Var]:
+    return [var for var in program.inputs if _jax.is_differentiable(var.aval)]
+
+
 def _live(program: Program, results: Iterable[Any]) -> set[Var]:
     """The variables that an input reaches through differentiable values and that reach a result."""
-    reached = set(program.inputs)
+    reached = set(_differentiable_inputs(program))
     for eqn in program.equations:
         if any(isinstance(atom, Var) and atom in reached for atom in eqn.invars):
             reached.update(var for var in eqn.outvars if _jax.is_differentiable(var.aval))

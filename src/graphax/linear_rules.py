@@ -85,8 +85,7 @@ def _select(call):
     which = call.operands[0]
     if which is None:
         return _unknown_factor(call, 0)
-    chosen = lax.eq(which, lax.full_like(which, call.position - 1))
-    return call.elementwise(lax.convert_element_type(chosen, call.dtype))
+    return call.mask(lax.eq(which, lax.full_like(which, call.position - 1)))
 
 
 @rules_for("conj", "real", "imag", "complex")

@@ -9,6 +9,7 @@ whichever side needs fewer. Complex values are differentiated as pairs of real o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from jax import lax
 
 from . import _jax, linear_rules, nested_rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
+from .block import JacobianBlock
 from .errors import GraphaxError
 from .linear_map import Edge, LinearMap, probes, split
 from .rule import only_moves, remembered
@@ -37,20 +39,23 @@ class Partials:
     """What one equation contributes to the graph.
 
     Attributes:
-        program: from the equation's distinct variables to its results, followed by the values of the blocks.
-        structures: for (result, active operand) the structure of the block; zero blocks are absent.
+        program: from the equation's distinct variables to its results, followed by the arrays of the blocks.
+        tree: for (result, active operand) the block, as a pytree of those arrays; zero blocks are absent.
         probed: those whose values come from applying the linear map to tangents, because some primitive in it
             has no complete rule.
     """
 
     program: Program
-    structures: dict[Edge, Structure]
+    tree: Any
     probed: tuple[Edge, ...]
 
-    @property
-    def valued(self) -> list[Edge]:
-        """The blocks that have values, in the order in which the program returns them."""
-        return [edge for edge, structure in self.structures.items() if structure.scale is None]
+    def blocks(self, arrays: Sequence[Any]) -> dict[Edge, JacobianBlock]:
+        """The blocks that consist of these arrays."""
+        return jax.tree_util.tree_unflatten(self.tree, arrays)
+
+    @cached_property
+    def structures(self) -> dict[Edge, Structure]:
+        return {edge: block.structure for edge, block in self.blocks([None] * self.tree.num_leaves).items()}
 
 
 def tangent_shape(aval: Any) -> tuple[int, ...]:
@@ -185,7 +190,7 @@ def _linearised(key: _EquationKey, backward: bool) -> _Linearised:
 
 def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     """Stage the computation of all block values as one program of the equation's operands."""
-    structures: dict[Edge, Structure] = {}
+    trees: list[Any] = []
     probed: list[Edge] = []
 
     def run(*operands: Any):
@@ -193,22 +198,32 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
         _jax.run(derivative.known, values)
         blocks = derivative.linear.push(values)
         patterns = {edge: block.structure for edge, block in blocks.items() if block.is_pattern}
-        blocks |= derivative.linear.probe(values, patterns)
+        found = derivative.linear.probe(values, patterns)
+        moves = only_moves(key.eqn.primitive.name)
+        # What only moves entries about has no other coefficients than zero and one.
+        blocks |= {edge: _as_mask(block) if moves else block for edge, block in found.items()}
         if derivative.backward:
             blocks = {(o, i): block.transpose() for (i, o), block in blocks.items()}
             patterns = {(o, i): structure for (i, o), structure in patterns.items()}
         probed.extend((key.differentiable[o], i) for o, i in patterns)
-        moves = only_moves(key.eqn.primitive.name)
-        for (o, i), block in blocks.items():
-            # x + 1 hands its tangent on unchanged, yet it is arithmetic.
-            renaming = block.structure.renaming and moves
-            structures[key.differentiable[o], i] = replace(block.structure, renaming=renaming)
-        block_values = [block.values for block in blocks.values() if block.structure.scale is None]
-        return [*_jax.read_all(values, derivative.results), *block_values]
+        # x + 1 hands its tangent on unchanged, yet it is arithmetic.
+        named = {
+            (key.differentiable[o], i): replace(
+                block, structure=replace(block.structure, renaming=block.structure.renaming and moves)
+            )
+            for (o, i), block in blocks.items()
+        }
+        arrays, tree = jax.tree_util.tree_flatten(named)
+        trees.append(tree)
+        return [*_jax.read_all(values, derivative.results), *arrays]
 
     program = _jax.trace(run, *_jax.placeholders(key.avals))
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
-    return Partials(lean, structures, tuple(probed))
+    return Partials(lean, trees[-1], tuple(probed))
+
+
+def _as_mask(block: JacobianBlock) -> JacobianBlock:
+    return replace(block, values=lax.ne(block.values, lax.full_like(block.values, 0)), dtype=block.values.dtype)
 
 
 def _real_dtype(aval: Any) -> np.dtype:

@@ -73,6 +73,10 @@ class LinearCall:
         on = () if values is None else range(np.ndim(values))
         return self.block(out, inp, values, on, scale=scale)
 
+    def mask(self, where: Any) -> JacobianBlock:
+        """A diagonal block that lets tangents through where it is true. Zero is zero there, whatever comes next."""
+        return replace(self.elementwise(where), dtype=self.dtype)
+
     def elementwise_pattern(self) -> JacobianBlock:
         """A diagonal block with values not known yet."""
         return as_pattern(self.elementwise())

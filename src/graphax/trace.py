@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from operator import index
-from typing import Any
+from typing import Any, SupportsIndex
 
 import jax
 import numpy as np
@@ -14,6 +14,16 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflat
 from . import _jax
 from ._jax import Program
 from .simplify import fold_constants, simplify
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to differentiate by, and how: the arguments of `jax.jacfwd` and `jax.jacrev`, under their names."""
+
+    argnums: int | Sequence[int] = 0
+    has_aux: bool = False
+    holomorphic: bool = False
+    allow_int: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +36,7 @@ class Traced:
         arg_trees: the pytree of each argument under ``argnums``; ``single`` if ``argnums`` was an integer.
         out_tree, aux_tree: the pytrees of the result and of the auxiliary result.
         names: a readable name for each flattened argument.
+        holomorphic: whether the derivative is a complex one.
     """
 
     program: Program
@@ -36,6 +47,7 @@ class Traced:
     aux_tree: Any
     out_count: int
     names: tuple[str, ...]
+    holomorphic: bool = False
 
     def nest(self, blocks: Sequence[Sequence[Any]]) -> Any:
         """Arrange Jacobians, indexed by flat output and flat input, as `jax.jacfwd` does."""
@@ -53,13 +65,12 @@ def trace(
     function: Callable,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    argnums: int | Sequence[int],
-    has_aux: bool,
+    request: Request,
     simplified: bool,
 ) -> Traced:
     """Trace ``function`` with respect to the arguments under ``argnums``; all others are constants."""
     check_function(function)
-    numbers = _checked_positions(function, args, argnums)
+    numbers = _checked_positions(function, args, request.argnums)
     flat: list[Any] = []
     trees: list[Any] = []
     names: list[str] = []
@@ -70,7 +81,7 @@ def trace(
         trees.append(tree)
         names.extend(f"{_parameter(function, number)}{jax.tree_util.keystr(path)}" for path in paths)
     for leaf, name in zip(flat, names, strict=True):
-        _check_argument(leaf, name)
+        _check_argument(leaf, name, request)
 
     shapes: dict[str, Any] = {}
 
@@ -83,7 +94,7 @@ def trace(
             del rest[: tree.num_leaves]
         result = function(*full, **kwargs)
         aux = None
-        if has_aux:
+        if request.has_aux:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise TypeError(f"expected output of function with has_aux=True to be a pair, got {type(result)}")
             result, aux = result
@@ -91,17 +102,19 @@ def trace(
         return [*tree_leaves(result), *tree_leaves(aux)]
 
     program = fold_constants(_jax.trace(flat_function, *flat))
-    if simplified:
-        program = simplify(program)
+    out_count = shapes["out"].num_leaves
+    if request.holomorphic:
+        _check_complex_outputs(program.outputs[:out_count])
     return Traced(
-        program,
+        simplify(program) if simplified else program,
         tuple(flat),
         tuple(trees),
-        not isinstance(argnums, Sequence),
+        not isinstance(request.argnums, Sequence),
         shapes["out"],
         shapes["aux"],
-        shapes["out"].num_leaves,
+        out_count,
         tuple(names),
+        request.holomorphic,
     )
 
 
@@ -110,7 +123,7 @@ def check_function(function: Any) -> None:
         raise TypeError(f"expected a function to differentiate, such as in jacve(f)(x), but got {function!r}")
 
 
-def positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
+def positions(argnums: Any) -> tuple[int, ...]:
     try:
         return tuple(map(index, argnums)) if isinstance(argnums, Sequence) else (index(argnums),)
     except TypeError:
@@ -131,16 +144,45 @@ def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | S
     return numbers
 
 
-def _check_argument(leaf: Any, name: str) -> None:
+def check_argnums(argnums: Any) -> None:
+    """Refuse what is no number or tuple of numbers; an elimination order in its place is told where to go."""
+    if isinstance(argnums, (list, str)) or not isinstance(argnums, (Sequence, SupportsIndex)):
+        numbers = isinstance(argnums, list) and all(isinstance(n, int) for n in argnums)
+        several = f", and several arguments as a tuple: argnums={tuple(argnums)!r}" if numbers else ""
+        raise TypeError(
+            f"argnums is a number or a tuple of numbers, such as (0, 1), as in jax.jacfwd, but is {argnums!r}. "
+            f"An elimination order is given by name: order={argnums!r}{several}."
+        )
+    positions(argnums)
+
+
+def _check_complex_outputs(outputs: Sequence[Any]) -> None:
+    for atom in outputs:
+        if not _jax.is_complex(atom.aval):
+            raise TypeError(
+                f"jacve with holomorphic=True requires outputs with complex dtype, but got {_jax.dtype(atom)}."
+            )
+
+
+def _check_argument(leaf: Any, name: str, request: Request) -> None:
     dtype = getattr(leaf, "dtype", None)
     dtype = np.result_type(leaf) if dtype is None and isinstance(leaf, (bool, int, float, complex)) else dtype
     if dtype is None:
         raise TypeError(f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type (differentiating by {name}).")
+    if request.holomorphic:
+        if not jax.dtypes.issubdtype(dtype, np.complexfloating):
+            raise TypeError(
+                f"jacve with holomorphic=True requires inputs with complex dtype, but got {dtype} for {name}."
+            )
+        return
+    if request.allow_int and np.dtype(dtype).kind in "iub":
+        return
     if not jax.dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
             f"jacve requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype} "
-            f"for {name}. Choose other argnums, or convert the argument to a floating dtype. For complex inputs "
-            f"differentiate by the real and the imaginary part."
+            f"for {name}. Choose other argnums, or convert the argument to a floating dtype; integers have a "
+            f"derivative of zero with allow_int=True. For holomorphic differentiation, pass holomorphic=True; for "
+            f"other functions of complex inputs differentiate by the real and the imaginary part."
         )
 
 

@@ -28,7 +28,7 @@ def test_an_order_for_a_function_goes_into_jacve(tmp_path):
     result.order.save(tmp_path / "order.json")
     expected = jax.jacfwd(f, argnums=(0, 1))(X, W)
     for order in (result.order, tmp_path / "order.json"):
-        assert_same(gx.jacve(f, order, argnums=(0, 1))(X, W), expected, tolerance=1e-12)
+        assert_same(gx.jacve(f, order=order, argnums=(0, 1))(X, W), expected, tolerance=1e-12)
     graph = gx.build_graph(f, X, W, argnums=(0, 1))
     assert graph.cost(result.order) == result.cost
     assert result.bound <= result.value == result.cost.multiplications == result.order.cost
@@ -39,7 +39,7 @@ def test_an_order_for_the_simplified_function_goes_into_jacve():
     task = TASKS["RoeFlux_1d"]
     result = alphagrad.search(task, simplify=True, budget=FEW)
     assert result.order.simplified
-    got = gx.jacve(task.function, result.order, argnums=task.argnums)(*task.arguments())
+    got = gx.jacve(task.function, order=result.order, argnums=task.argnums)(*task.arguments())
     assert_same(got, jax.jacfwd(task.function, argnums=task.argnums)(*task.arguments()), tolerance=1e-12)
 
 

@@ -29,5 +29,5 @@ def count_arithmetic(closed_jaxpr) -> tuple[int, int]:
 
 FREE = {
     "neg", "reshape", "transpose", "slice", "rev", "pad", "concatenate", "broadcast_in_dim", "select_n", "iota", "eq",
-    "and", "convert_element_type", "squeeze",
+    "and", "or", "convert_element_type", "squeeze",
 }  # fmt: skip

@@ -74,35 +74,35 @@ class TestComposition:
         return array(3), array(2, 3, seed=1)
 
     def test_jit(self, order):
-        got = jax.jit(gx.jacve(self.function, order, argnums=(0, 1)))(*self.args())
+        got = jax.jit(gx.jacve(self.function, order=order, argnums=(0, 1)))(*self.args())
         assert_same(got, jax.jacfwd(self.function, argnums=(0, 1))(*self.args()))
 
     def test_vmap(self, order):
         x, w = array(5, 3), self.args()[1]
-        got = jax.vmap(gx.jacve(self.function, order), (0, None))(x, w)
+        got = jax.vmap(gx.jacve(self.function, order=order), (0, None))(x, w)
         assert_same(got, jax.vmap(jax.jacfwd(self.function), (0, None))(x, w))
 
     def test_grad(self, order):
         x, w = self.args()
         total = lambda jacobian: lambda w: jnp.sum(jacobian(self.function)(x, w) ** 2)
-        got = jax.grad(total(lambda f: gx.jacve(f, order)))(w)
+        got = jax.grad(total(lambda f: gx.jacve(f, order=order)))(w)
         assert_same(got, jax.grad(total(jax.jacfwd))(w))
 
     def test_jvp(self, order):
         x, w = self.args()
-        got = jax.jvp(lambda x: gx.jacve(self.function, order)(x, w), (x,), (jnp.ones(3),))
+        got = jax.jvp(lambda x: gx.jacve(self.function, order=order)(x, w), (x,), (jnp.ones(3),))
         want = jax.jvp(lambda x: jax.jacfwd(self.function)(x, w), (x,), (jnp.ones(3),))
         assert_same(got, want)
 
     def test_itself(self, order):
-        got = gx.jacve(gx.jacve(self.function, order), order)(*self.args())
+        got = gx.jacve(gx.jacve(self.function, order=order), order=order)(*self.args())
         assert_same(got, jax.jacfwd(jax.jacfwd(self.function))(*self.args()))
 
     def test_inside_a_loop(self, order):
         x, w = self.args()
 
         def newton(c, _):
-            return c - 0.1 * gx.jacve(self.function, order)(c, w).sum(0), None
+            return c - 0.1 * gx.jacve(self.function, order=order)(c, w).sum(0), None
 
         got = jax.lax.scan(newton, x, None, length=3)[0]
         want = jax.lax.scan(lambda c, _: (c - 0.1 * jax.jacfwd(self.function)(c, w).sum(0), None), x, None, length=3)[0]
@@ -114,9 +114,9 @@ class TestComposition:
         def outer(jacobian):
             return lambda y: jnp.sum(jacobian(lambda x: jax.nn.relu(jnp.sin(x * y) + y[0]))(x))
 
-        got = jax.grad(outer(lambda f: gx.jacve(f, order)))(x)
+        got = jax.grad(outer(lambda f: gx.jacve(f, order=order)))(x)
         assert_same(got, jax.grad(outer(jax.jacfwd))(x))
-        got = jax.vmap(outer(lambda f: gx.jacve(f, order)))(array(4, 3))
+        got = jax.vmap(outer(lambda f: gx.jacve(f, order=order)))(array(4, 3))
         assert_same(got, jax.vmap(outer(jax.jacfwd))(array(4, 3)))
 
 
@@ -138,7 +138,7 @@ def test_hessve(argnums):
     args = {"a": array(3), "b": 0.7}, array(3, seed=1)
     want = jax.hessian(function, argnums=argnums)(*args)
     assert_same(gx.hessve(function, argnums=argnums)(*args), want)
-    assert_same(gx.hessve(function, "rev", argnums=argnums, gradient_order="fwd")(*args), want)
+    assert_same(gx.hessve(function, order="rev", argnums=argnums, gradient_order="fwd")(*args), want)
 
 
 def test_hessve_has_aux():

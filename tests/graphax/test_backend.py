@@ -24,7 +24,7 @@ def names(function, *args):
 @pytest.mark.parametrize("batch", [None, 5, 16])
 def test_native_is_the_jacobian(order, batch):
     args = (array(seed=1), array(seed=2)) if batch is None else (array(batch, seed=1), array(batch, seed=2))
-    ours, theirs = gx.jacve(scalars, order, argnums=(0, 1), backend="native"), jax.jacfwd(scalars, (0, 1))
+    ours, theirs = gx.jacve(scalars, order=order, argnums=(0, 1), backend="native"), jax.jacfwd(scalars, (0, 1))
     if batch is not None:
         ours, theirs = jax.vmap(ours), jax.vmap(theirs)
     assert_same(jax.jit(ours)(*args), theirs(*args))

@@ -31,7 +31,7 @@ def test_every_way_to_name_an_order(tmp_path):
     finder = lambda g: reversed(g.intermediates)
     ways = ["rev", [3, 1, 2, 4], (4, 3, 2, 1), np.array([1, 2, 3, 4]), range(1, 5), saved, tmp_path / "order.json"]
     for order in [*ways, str(tmp_path / "order.json"), finder, lambda g: resolve("fwd", g)]:
-        assert_same(gx.jacve(function, order, argnums=(0, 1))(*ARGS), want)
+        assert_same(gx.jacve(function, order=order, argnums=(0, 1))(*ARGS), want)
 
 
 def test_an_order_survives_its_file(tmp_path):
@@ -48,14 +48,14 @@ def test_an_order_found_on_the_simplified_graph_is_used_on_it():
     order = resolve("rev", simplified)
     assert order.simplified
     assert len(order) < len(gx.build_graph(redundant, 0.3).intermediates)
-    assert_same(gx.jacve(redundant, order)(0.3), jax.jacfwd(redundant)(0.3))
+    assert_same(gx.jacve(redundant, order=order)(0.3), jax.jacfwd(redundant)(0.3))
 
 
 def test_vertices_that_do_not_matter_may_be_named():
     full = graph().intermediates
     unused = lambda x, y: (jnp.cos(y), *function(x, y))[1:]
     order = [1, *(v + 1 for v in full)]
-    assert_same(gx.jacve(unused, order)(*ARGS), jax.jacfwd(function)(*ARGS))
+    assert_same(gx.jacve(unused, order=order)(*ARGS), jax.jacfwd(function)(*ARGS))
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_vertices_that_do_not_matter_may_be_named():
 )
 def test_wrong_orders_are_named(order, message):
     with pytest.raises(gx.OrderError, match=message):
-        gx.jacve(function, order, argnums=(0, 1))(*ARGS)
+        gx.jacve(function, order=order, argnums=(0, 1))(*ARGS)
 
 
 def test_an_order_for_another_graph_names_both():
     other = gx.build_graph(lambda x: jnp.sin(jnp.cos(jnp.sin(x))), 0.3)
     order = resolve("rev", other)
     with pytest.raises(gx.FingerprintError) as caught:
-        gx.jacve(function, order, argnums=(0, 1))(*ARGS)
+        gx.jacve(function, order=order, argnums=(0, 1))(*ARGS)
     assert other.fingerprint in str(caught.value)
     assert graph().fingerprint in str(caught.value)
 
@@ -99,12 +99,12 @@ def test_damaged_files_are_refused(tmp_path, text):
     path = tmp_path / "order.json"
     path.write_text(text)
     with pytest.raises(gx.OrderError, match="is not a saved order"):
-        gx.jacve(function, path)(*ARGS)
+        gx.jacve(function, order=path)(*ARGS)
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(gx.OrderError, match=r"there is no order file .*nowhere\.json"):
-        gx.jacve(function, tmp_path / "nowhere.json")(*ARGS)
+        gx.jacve(function, order=tmp_path / "nowhere.json")(*ARGS)
 
 
 def test_orders_are_json(tmp_path):
@@ -145,7 +145,7 @@ def test_large_graphs_get_a_quick_order():
 
 
 def test_a_generator_serves_every_call():
-    jacobian = gx.jacve(function, (n for n in (4, 3, 2, 1)), argnums=(0, 1))
+    jacobian = gx.jacve(function, order=(n for n in (4, 3, 2, 1)), argnums=(0, 1))
     assert_same(jacobian(*ARGS), jacobian(*ARGS))
 
 
@@ -153,7 +153,7 @@ def test_numbers_of_any_integer_type_are_saved(tmp_path):
     order = gx.Order(list(np.arange(1, 5)), cost=np.int64(7))
     order.save(tmp_path / "order.json")
     assert gx.Order.load(tmp_path / "order.json") == gx.Order((1, 2, 3, 4), cost=7)
-    assert_same(gx.jacve(function, order, argnums=(0, 1))(*ARGS), jax.jacfwd(function, argnums=(0, 1))(*ARGS))
+    assert_same(gx.jacve(function, order=order, argnums=(0, 1))(*ARGS), jax.jacfwd(function, argnums=(0, 1))(*ARGS))
 
 
 def test_a_directory_is_no_order(tmp_path):

@@ -71,7 +71,7 @@ FUNCTIONS = {
 def test_like_jacfwd(name, order):
     function, args, argnums = FUNCTIONS[name]
     want = jax.jacfwd(function, argnums=argnums)(*args)
-    assert_same(gx.jacve(function, order, argnums=argnums)(*args), want)
+    assert_same(gx.jacve(function, order=order, argnums=argnums)(*args), want)
 
 
 def test_custom_vjp():

@@ -60,7 +60,7 @@ def elimination(order: str, backend: str) -> Contender:
 
     def prepare(case: Case) -> Ready:
         found = order_of(order, case.task)
-        return compiled(case, gx.jacve(case.function, found, argnums=case.task.argnums, backend=backend))
+        return compiled(case, gx.jacve(case.function, case.task.argnums, order=found, backend=backend))
 
     return Contender(f"{order}/{backend}", prepare)
 

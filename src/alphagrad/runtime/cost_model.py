@@ -144,7 +144,7 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
         example = tuple(jnp.asarray(value, dtype) for value in task.arguments())
         points = [jnp.broadcast_to(value, (POINTS, *value.shape)) + 0 for value in example]
         for number, order in enumerate(_orders(task.graph(), rng)):
-            jacobian = gx.jacve(task.function, order, argnums=task.argnums, backend="native")
+            jacobian = gx.jacve(task.function, task.argnums, order=order, backend="native")
             calls[name, number] = partial(jax.jit(jax.vmap(jacobian, in_axes=task.batch_axes)), *points)
             works[name, number] = workload(kernel_statements(task.function, example, order, task.argnums))
     least = measured(calls, REPEAT)

@@ -54,7 +54,7 @@ class Function:
 
     def call(self, order: Any) -> Callable[[], Any]:
         """Computes the Jacobian at all points."""
-        jacobian = gx.jacve(self.function, order, argnums=self.argnums, has_aux=self.has_aux)
+        jacobian = gx.jacve(self.function, self.argnums, self.has_aux, order=order)
         points = [
             value if axis is None else jax.tree.map(partial(_repeated, self.batch), value)
             for value, axis in zip(self.args, self.batch_axes, strict=True)

@@ -11,6 +11,7 @@ from graphax.native.inverses import INVERSE, share_inverses
 from graphax.native.schedule import pressure, schedule
 from graphax.native.statements import Statements
 from graphax.plan import make_plan
+from graphax.trace import Request
 
 Workload = Counter[str]
 # Operations that take about as long as an addition, or less.
@@ -24,7 +25,7 @@ def kernel_statements(
     function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool = False
 ) -> Statements:
     """The statements of the kernel that `graphax.jacve` makes; `graphax.NativeError` if it makes none."""
-    derivation, found = prepare(function, args, {}, order, argnums, has_aux)
+    derivation, found = prepare(function, args, {}, order, Request(argnums, has_aux))
     traced, plan = derivation.traced, make_plan(derivation.graph, found)
     return kernel(Accumulation(derivation, plan, False, traced.out_count), traced.args).statements
 

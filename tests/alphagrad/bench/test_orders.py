@@ -35,7 +35,7 @@ def test_orders_that_there_are_not(order, name, reason):
 
 def test_the_best_order_serves_other_sizes():
     task = TASKS["MLP"]
-    jacve(task.function, order_of("best", task), argnums=task.argnums)(*task.arguments(scale=2))
+    jacve(task.function, order=order_of("best", task), argnums=task.argnums)(*task.arguments(scale=2))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_what_is_measured_is_the_jacobian_under_vmap(clock, axes):
     (jacobian,) = {np.shape(call()) for call in clock}
     assert jacobian == (fastest.BATCH, 3, 4)
     np.testing.assert_allclose(
-        gx.jacve(f, result.order, argnums=1)(*args), gx.jacve(f, "rev", argnums=1)(*args), rtol=1e-5
+        gx.jacve(f, order=result.order, argnums=1)(*args), gx.jacve(f, order="rev", argnums=1)(*args), rtol=1e-5
     )
 
 

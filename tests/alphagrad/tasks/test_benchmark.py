@@ -74,7 +74,7 @@ def test_the_papers_orders_work(name):
     task = TASKS[name]
     order, args = task.paper.order, task.arguments()
     assert task.graph().cost(order, counting="raw").multiplications == SCORES[name]
-    got = gx.jacve(task.function, order, argnums=task.argnums)(*args)
+    got = gx.jacve(task.function, order=order, argnums=task.argnums)(*args)
     assert_same(got, jax.jacfwd(task.function, argnums=task.argnums)(*args), tolerance=1e-12)
 
 

@@ -1,0 +1,128 @@
+"""Arrays whose axes carry labels.
+
+`view` reads an array by labels, `place` is its inverse and writes labelled values into a larger array of zeros,
+`contract` multiplies and sums. The first two do no arithmetic, so the multiplications and additions executed are those
+that `graphax.structure` counts.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .axes import Axis, axis_size
+
+
+def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
+    """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
+    digits = [digit for axis in axes for digit in axis]
+    if len(digits) != len(values.shape):
+        values = reshaped(values, [d.size for d in digits])
+    if any(d.at != range(d.size) for d in digits):
+        low, high = [min(d.at) for d in digits], [max(d.at) + 1 for d in digits]
+        values = lax.slice(values, low, high, [abs(d.at.step) if len(d.at) > 1 else 1 for d in digits])
+        values = lax.rev(values, [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0])
+        values = reshaped(values, [len(d.at) for d in digits if d.label is not None])
+    labels = [d.label for d in digits if d.label is not None]
+    while len(set(labels)) < len(labels):
+        first = next(n for n, label in enumerate(labels) if label in labels[n + 1 :])
+        second = labels.index(labels[first], first + 1)
+        rest = [n for n in range(len(labels)) if n not in (first, second)]
+        size = values.shape[first]
+        values = lax.transpose(values, [*rest, first, second])
+        values = reshaped(values, (*values.shape[:-2], size * size))
+        values = values[..., :: size + 1]
+        labels = [labels[n] for n in rest] + [labels[first]]
+    return values, labels
+
+
+def place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
+    """Write values with ``labels`` into an array whose axes are ``axes``, zero wherever no label points."""
+    digits = [digit for axis in axes for digit in axis]
+    first: dict[int | None, int] = {}
+    for slot, digit in enumerate(digits):
+        first.setdefault(digit.label, slot)
+    shape = [len(d.at) for d in digits]
+    slots = [first[label] for label in labels]
+    order = sorted(range(len(slots)), key=slots.__getitem__)
+    values = lax.broadcast_in_dim(transposed(values, order), shape, [slots[n] for n in order])
+    tied = [(first[d.label], slot) for slot, d in enumerate(digits) if d.label is not None and first[d.label] != slot]
+    if tied:
+        position = partial(lax.broadcasted_iota, np.int32, shape)
+        where = [lax.eq(position(dimension=a), position(dimension=b)) for a, b in tied]
+        mask = where[0]
+        for other in where[1:]:
+            mask = lax.bitwise_and(mask, other)
+        values = lax.select(mask, values, lax.full_like(values, 0))
+    backward = [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0]
+    if backward:
+        values = lax.rev(values, backward)
+    if any(len(d.at) < d.size for d in digits):
+        margins = [(min(d.at), d.size - 1 - max(d.at), abs(d.at.step) - 1 if len(d.at) > 1 else 0) for d in digits]
+        values = lax.pad(values, like(values, 0), margins)
+    target = [axis_size(axis) for axis in axes]
+    return reshaped(values, target)
+
+
+def contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Sequence[int]) -> jax.Array:
+    """Multiply two labelled arrays and sum over the labels that ``out`` lacks."""
+    kept = set(out)
+    a, a_labels = sum_out(*left, keep=kept | set(right[1]))
+    b, b_labels = sum_out(*right, keep=kept | set(left[1]))
+    dtype = common_dtype(a, b)
+    a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
+    shared = [label for label in a_labels if label in b_labels]
+    summed = [label for label in shared if label not in kept]
+    if not summed:
+        sizes = dict(zip(a_labels, a.shape, strict=True)) | dict(zip(b_labels, b.shape, strict=True))
+        shape = [sizes[label] for label in out]
+        return lax.mul(*(spread(values, labels, out, shape) for values, labels in ((a, a_labels), (b, b_labels))))
+    batch = [label for label in shared if label in kept]
+    numbers = tuple(
+        ([labels.index(n) for n in summed], [labels.index(n) for n in batch]) for labels in (a_labels, b_labels)
+    )
+    product = lax.dot_general(a, b, ((numbers[0][0], numbers[1][0]), (numbers[0][1], numbers[1][1])))
+    labels = batch + [n for n in a_labels if n not in shared] + [n for n in b_labels if n not in shared]
+    return arranged(product, labels, out)
+
+
+def common_dtype(*arrays: Any) -> Any:
+    """The dtype of a sum or product, whatever promotion the user allows in their own code."""
+    with jax.numpy_dtype_promotion("standard"):
+        return jnp.result_type(*arrays or [float])
+
+
+def sum_out(values: Any, labels: list[int], keep: set[int]) -> tuple[Any, list[int]]:
+    axes = [n for n, label in enumerate(labels) if label not in keep]
+    if not axes:
+        return values, labels
+    return lax.reduce_sum(values, axes), [label for label in labels if label in keep]
+
+
+def spread(values: Any, labels: list[int], out: Sequence[int], shape: Sequence[int]) -> jax.Array:
+    """Values laid out along the labels ``out``, repeated along those they lack."""
+    order = sorted(range(len(labels)), key=lambda n: out.index(labels[n]))
+    values = transposed(values, order)
+    if values.shape == tuple(shape):
+        return values
+    return lax.broadcast_in_dim(values, tuple(shape), [out.index(labels[n]) for n in order])
+
+
+def arranged(values: Any, labels: Sequence[int], out: Sequence[int]) -> Any:
+    return transposed(values, [list(labels).index(label) for label in out])
+
+
+def reshaped(values: Any, shape: Sequence[int]) -> Any:
+    return values if np.shape(values) == tuple(shape) else lax.reshape(values, shape)
+
+
+def transposed(values: Any, order: Sequence[int]) -> Any:
+    return values if list(order) == list(range(len(order))) else lax.transpose(values, order)
+
+
+def like(values: Any, number: float) -> np.ndarray:
+    return np.asarray(number, values.dtype)
