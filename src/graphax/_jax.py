@@ -25,6 +25,13 @@ _TRANSPOSE_ONLY = "custom_lin"
 # Calls with a derivative of their own, which matters no more where nothing is differentiated.
 _CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"})
 
+# Primitives that name a mapped axis and yet have nothing to do with other points.
+_ALONE = frozenset({"axis_index", "pvary", "pcast", "pbroadcast", "core_pvary", "reshard"})
+
+# An equation of this primitive is a program.
+_TOGETHER = Primitive("collective")
+_TOGETHER.multiple_results = True
+
 # Primitives defined here that stand for a program.
 _STANDING_FOR: dict[Primitive, Callable[[JaxprEqn], ClosedJaxpr]] = {}
 
@@ -110,6 +117,8 @@ def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
 
 def evaluate(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """Run one equation."""
+    if eqn.primitive is _TOGETHER:
+        return eqn.params["program"](*operands)
     params = eqn.primitive.get_bind_params(eqn.params)
     with source_info_util.user_context(eqn.source_info.traceback), eqn.ctx.manager:
         results = eqn.primitive.bind(*operands, **params)
@@ -149,14 +158,59 @@ def _all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
             yield from _all_equations(inner.eqns)
 
 
+def as_equation(program: Program, like: JaxprEqn) -> JaxprEqn:
+    """A program as one equation, for `evaluate` to run; it is said to come from where ``like`` does."""
+    effects = frozenset().union(*(eqn.effects for eqn in program.equations))
+    return like.replace(
+        primitive=_TOGETHER,
+        params={"program": program},
+        invars=list(program.inputs),
+        outvars=list(program.outputs),  # type: ignore[arg-type]
+        effects=effects,
+    )
+
+
+def is_collective(eqn: JaxprEqn) -> bool:
+    """True if an equation reads, at any depth, from other points of a mapped axis."""
+    if eqn.primitive is _TOGETHER:
+        return True
+    return any(_names_axis(inner) and inner.primitive.name not in _ALONE for inner in _all_equations([eqn]))
+
+
+def _names_axis(eqn: JaxprEqn) -> bool:
+    """True if a parameter says which mapped axis an equation is about; axes of arrays are numbers."""
+    for key in ("axes", "axis_name"):
+        names = eqn.params.get(key, ())
+        if any(isinstance(name, str) or not hasattr(name, "__index__") for name in _as_tuple(names)):
+            return True
+    return False
+
+
+def _as_tuple(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list, frozenset, set)) else (value,)
+
+
 def source_line(source_info: Any) -> str:
     """Where in the user's code an equation comes from, as ``file:line:column (function)``."""
     return source_info_util.summarize(source_info)
 
 
-def placeholders(avals: Iterable[Any]) -> list[jax.ShapeDtypeStruct]:
-    """Arguments to trace a function with."""
-    return [jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals]
+def tangent_placeholder(aval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A tangent of a value, as a type to trace a function with; such types know of meshes as well."""
+    if shape == aval.shape and dtype == aval.dtype:
+        return aval.strip_weak_type()
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def _varying(aval: Any) -> frozenset:
+    """The axes of a `jax.shard_map` along which a value is known to vary."""
+    return getattr(getattr(aval, "mat", None), "varying", frozenset())
+
+
+def varying_like(value: Any, atom: Atom) -> Any:
+    """A value that may vary along the axes of a `jax.shard_map` that ``atom`` varies along."""
+    missing = _varying(atom.aval) - _varying(jax.typeof(value))
+    return jax.lax.pcast(value, tuple(missing), to="varying") if missing else value
 
 
 def typed_like(value: Any, atom: Atom) -> Any:
@@ -276,7 +330,7 @@ def define_primitive(
         return lower
 
     def standing_for(eqn: JaxprEqn) -> ClosedJaxpr:
-        return jax.make_jaxpr(program(**eqn.params))(*placeholders(atom.aval for atom in eqn.invars))
+        return jax.make_jaxpr(program(**eqn.params))(*(atom.aval for atom in eqn.invars))
 
     primitive.def_abstract_eval(abstract)
     primitive.def_impl(run_now)

@@ -96,7 +96,8 @@ class LinearMap:
                 tangents if source == number else np.zeros((tangents.shape[0], *_jax.shape(var)), np.float32)
                 for source, tangents in batches
             ]
-            inputs.append(jnp.concatenate([lax.convert_element_type(p, _jax.dtype(var)) for p in pieces]))
+            tangents = jnp.concatenate([lax.convert_element_type(p, _jax.dtype(var)) for p in pieces])
+            inputs.append(_jax.varying_like(tangents, var))
         if inputs[0].shape[0] == 1:
             return [result[None] for result in self(known, [tangent[0] for tangent in inputs])]
         return jax.vmap(lambda tangents: self(known, tangents))(inputs)

@@ -88,6 +88,13 @@ def _select(call):
     return call.mask(lax.eq(which, lax.full_like(which, call.position - 1)))
 
 
+@rules_for("psum", "psum_invariant", "ppermute", "unreduced_psum")
+def _over_points(call):
+    """A collective that keeps the entries of a point apart. Its values depend on other points."""
+    axes = range(len(call.shape))
+    return [call.pattern(axes, axes, n) if n == call.position else None for n in range(len(call.out_shapes))]
+
+
 @rules_for("conj", "real", "imag", "complex")
 def _complex(call):
     axes = range(len(call.shape))

@@ -45,7 +45,7 @@ def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
             found[target, numbers[source]] = as_pattern(block).structure
         return ()
 
-    jax.eval_shape(run, *_jax.placeholders(var.aval for var in program.inputs))
+    jax.eval_shape(run, *(var.aval for var in program.inputs))
     return found
 
 

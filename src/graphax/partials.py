@@ -141,9 +141,15 @@ def _remembered(key: _EquationKey) -> Partials:
 
 def _derived(key: _EquationKey) -> Partials:
     forward = _linearised(key, backward=False)
+    # Cotangents of all points would be collected by the transpose of a collective: another derivative.
+    collective = _jax.is_collective(key.eqn)
     if _jax.only_transposable(forward.linear.equations):
+        if collective:
+            raise GraphaxError("a custom_vjp function between the inputs and a collective has no forward derivative")
         return _partials(key, _linearised(key, backward=True))
     partials = _partials(key, forward)
+    if collective:
+        return partials
     patterns = [partials.structures[edge] for edge in partials.probed]
     if patterns and _BACKWARD_GAIN * probes([s.transposed for s in patterns]) <= probes(patterns):
         try:
@@ -180,8 +186,8 @@ def _linearised(key: _EquationKey, backward: bool) -> _Linearised:
         return results, pushed(*tangents)
 
     avals = [key.eqn.outvars[n].aval for n in key.differentiable] if backward else [key.avals[n] for n in key.active]
-    tangents = [jax.ShapeDtypeStruct(tangent_shape(aval), _real_dtype(aval)) for aval in avals]
-    program = _jax.trace(derivative, _jax.placeholders(key.avals), tangents)
+    tangents = [_jax.tangent_placeholder(aval, tangent_shape(aval), _real_dtype(aval)) for aval in avals]
+    program = _jax.trace(derivative, key.avals, tangents)
     operands, sources = program.inputs[: len(key.avals)], program.inputs[len(key.avals) :]
     results, targets = program.outputs[: len(key.eqn.outvars)], program.outputs[len(key.eqn.outvars) :]
     known, linear = split(program, sources, targets)
@@ -217,7 +223,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
         trees.append(tree)
         return [*_jax.read_all(values, derivative.results), *arrays]
 
-    program = _jax.trace(run, *_jax.placeholders(key.avals))
+    program = _jax.trace(run, *key.avals)
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
     return Partials(lean, trees[-1], tuple(probed))
 

@@ -13,6 +13,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflat
 
 from . import _jax
 from ._jax import Program
+from .collectives import with_collectives_apart
 from .simplify import fold_constants, simplify
 
 
@@ -106,7 +107,7 @@ def trace(
     if request.holomorphic:
         _check_complex_outputs(program.outputs[:out_count])
     return Traced(
-        simplify(program) if simplified else program,
+        with_collectives_apart(simplify(program) if simplified else program),
         tuple(flat),
         tuple(trees),
         not isinstance(request.argnums, Sequence),
