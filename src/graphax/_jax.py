@@ -8,6 +8,7 @@ import ctypes
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -272,7 +273,7 @@ def open_program(function: Callable, args: Sequence[Any]) -> tuple[Program, list
 
 
 def _is_known_index(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and not is_differentiable(np.asarray(value))
+    return not isinstance(value, jax.core.Tracer) and not is_differentiable(jax.typeof(value))
 
 
 def is_traced(values: Iterable[Any]) -> bool:
@@ -311,8 +312,15 @@ def define_primitive(
     def abstract(*avals: Any, **params: Any) -> list[Any]:
         return [jax.core.ShapedArray(shape, dtype, weak_type=weak) for shape, dtype, weak in results(avals, **params)]
 
+    @lru_cache(128)
+    def compiled(params: tuple) -> Callable:
+        return jax.jit(lambda *operands: primitive.bind(*operands, **dict(params)))
+
     def run_now(*operands: Any, **params: Any) -> Any:
-        return jax.jit(lambda *xs: primitive.bind(*xs, **params))(*operands)
+        # Without `jax.jit` there is nothing to compile a kernel into.
+        if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
+            return program(**params)(*operands)
+        return compiled(tuple(params.items()))(*operands)
 
     def derivative(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return jax.jvp(program(**params), tuple(primals), tuple(map(ad.instantiate_zeros, tangents)))
@@ -346,6 +354,16 @@ def define_primitive(
 def lowering_rule(function: Callable) -> Callable[..., Any]:
     """How XLA is told of a function that returns several results."""
     return mlir.lower_fun(function, multiple_results=True)
+
+
+def keep_alive(ctx: Any, thing: Any) -> None:
+    """Keep a thing at least as long as JAX keeps what is being lowered."""
+    ctx.module_context.add_keepalive(thing)
+
+
+def user_line() -> str:
+    """The line of the user's code that is at work now, as ``file:line:column (function)``."""
+    return source_line(source_info_util.current())
 
 
 def triton() -> Any:

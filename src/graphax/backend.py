@@ -8,6 +8,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 
 from . import _jax
 from .errors import GraphaxError, NativeError
+from .notices import left_to_xla
 
 BACKENDS = ("auto", "native", "xla")
 
@@ -24,15 +25,12 @@ def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
         return function(*args)
     try:
-        return _on_kernel(function, args, backend == "native")
-    except NativeError:
+        kernel, operands, tree = _kernel(function, args, backend == "native")
+    except NativeError as error:
         if backend == "native":
             raise
+        left_to_xla(str(error))
         return function(*args)
-
-
-def _on_kernel(function: Callable, args: Sequence[Any], required: bool) -> Any:
-    kernel, operands, tree = _kernel(function, args, required)
     return tree_unflatten(tree, kernel(*operands))
 
 
@@ -46,7 +44,14 @@ def _kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[An
         trees.append(tree)
         return results
 
-    kernel, operands = native.as_kernel(flat, args, required)
+    try:
+        kernel, operands = native.as_kernel(flat, args, required)
+    except GraphaxError:
+        raise
+    except Exception as error:
+        raise NativeError(
+            f"the native backend cannot take a function ({_jax.user_line()}): {type(error).__name__}: {error}"
+        ) from error
     return kernel, operands, trees[-1]
 
 
@@ -85,6 +90,8 @@ def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoi
         if backend == "native":
             raise
         return BackendChoice("xla", str(error), str(error))
+    if kernel.failure is not None and backend != "native":
+        return BackendChoice("xla", kernel.failure, kernel.reason_for_xla_on_gpu)
     size = f"{kernel.statements.operations:,} operations on single numbers"
     alone = None if backend == "native" else kernel.reason_for_xla_alone
     return BackendChoice(

@@ -1,13 +1,28 @@
-"""Machine code on disk: one file for each content, which begins with the hash of the rest."""
+"""Machine code on disk: one file for each content, which begins with the hash of the rest.
+
+What is read here is run. So the folder must belong to the user, and nobody else may write to it.
+"""
 
 import hashlib
 import os
+import stat
 import tempfile
-from collections.abc import Callable
+import time
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
+from ..errors import GraphaxError
+
 CACHE_VARIABLE = "GRAPHAX_CACHE"
+SIZE_VARIABLE = "GRAPHAX_CACHE_BYTES"
+_SIZE = 512 << 20
 _HASH_SIZE = hashlib.sha256().digest_size
+_KERNEL, _UNFINISHED = ".o", ".part"
+# Files that are longer than this on their way will not arrive: whoever wrote them is gone.
+_ABANDONED_SECONDS = 3600
+# So much is left after pruning, that it is not done again at once.
+_LEFT = 0.8
 
 
 def cache_folder() -> Path:
@@ -22,33 +37,103 @@ def cache_folder() -> Path:
     return user_cache_path("graphax", appauthor=False) / "kernels"
 
 
-def remembered(identity: str, make: Callable[[], bytes]) -> bytes:
-    """What ``make`` returns, or returned for the same identity in an earlier process."""
-    path = cache_folder() / f"{hashlib.sha256(identity.encode()).hexdigest()}.o"
-    content = _read(path)
-    if content is None:
-        content = make()
-        _write(path, content)
-    return content
+def largest_size() -> int:
+    """How many bytes the folder holds at most."""
+    given = os.environ.get(SIZE_VARIABLE, _SIZE)
+    try:
+        size = int(given)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise GraphaxError(
+            f"{SIZE_VARIABLE} is how many bytes of kernels are kept on disk, 0 or more, but is {given!r}"
+        )
+    return size
 
 
-def _read(path: Path) -> bytes | None:
-    """The content of a file, or None if there is none or it is not what was written."""
+def read(identity: str) -> bytes | None:
+    """The content of a file, or None if there is none, it is not what was written, or the folder is not ours alone."""
+    folder = cache_folder()
+    if not _is_ours(folder):
+        return None
+    path = folder / f"{identity}{_KERNEL}"
     try:
         stored = path.read_bytes()
+        # The oldest are pruned first, and what is read is young.
+        os.utime(path)
     except OSError:
         return None
     digest, content = stored[:_HASH_SIZE], stored[_HASH_SIZE:]
     return content if hashlib.sha256(content).digest() == digest else None
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Move a finished file into place, so that nobody reads half of one."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(hashlib.sha256(content).digest() + content)
-        os.replace(file.name, path)
-    except OSError:
-        # A cache that cannot be written to costs time at the next start and nothing else.
+def write(identity: str, content: bytes) -> None:
+    """Keep a content: a finished file is moved into place, so that nobody reads half of one."""
+    folder, limit = cache_folder(), largest_size()
+    if len(content) + _HASH_SIZE > limit:
         return
+    unfinished = None
+    # A cache that cannot be written to costs time at the next start and nothing else.
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not _is_ours(folder):
+            return
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, suffix=_UNFINISHED, delete=False) as file:
+                unfinished = Path(file.name)
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(unfinished, folder / f"{identity}{_KERNEL}")
+        except BaseException:
+            if unfinished is not None:
+                unfinished.unlink(missing_ok=True)
+            raise
+        _prune(folder, len(content) + _HASH_SIZE, limit)
+
+
+def _is_ours(folder: Path) -> bool:
+    """True if nobody but this user, or the system's administrator, can have put anything into a folder."""
+    if not hasattr(os, "getuid"):
+        return True
+    try:
+        found = folder.stat()
+    except OSError:
+        return True
+    safe = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not safe and folder not in _mentioned:
+        _mentioned.add(folder)
+        warnings.warn(
+            f"graphax keeps no kernels in {folder}, because others can write to it: chmod go-w it, make it yours, or "
+            f"set {CACHE_VARIABLE}",
+            stacklevel=2,
+        )
+    return safe
+
+
+_mentioned: set[Path] = set()
+# How large each folder is, as far as this process knows: looking at every file after every write would take long.
+_sizes: dict[Path, int] = {}
+
+
+def _prune(folder: Path, added: int, limit: int) -> None:
+    """Remove the files that were not read for longest, if there are more bytes than may be, and abandoned ones."""
+    known = _sizes.get(folder)
+    if known is not None and known + added <= limit:
+        _sizes[folder] = known + added
+        return
+    kernels, now = [], time.time()
+    for path in folder.iterdir():
+        with suppress(OSError):
+            found = path.stat()
+            if path.suffix == _UNFINISHED and now - found.st_mtime > _ABANDONED_SECONDS:
+                path.unlink()
+            elif path.suffix == _KERNEL:
+                kernels.append((found.st_mtime, found.st_size, path))
+    size = sum(length for _, length, _ in kernels)
+    if size > limit:
+        for _, length, path in sorted(kernels):
+            if size <= _LEFT * limit:
+                break
+            with suppress(OSError):
+                path.unlink()
+                size -= length
+    _sizes[folder] = size

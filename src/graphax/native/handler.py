@@ -1,8 +1,14 @@
-"""The function that XLA calls, in LLVM's language: it reads XLA's call frame and shares the points out to threads.
+"""The functions that XLA calls, in LLVM's language: they read XLA's call frame and share the points out to threads.
+
+XLA never forgets a function that it was told of, and kernels come and go. So it is told of **entries**, which are
+compiled by the page and stay. Each has a `Slot`, which says where the kernel is now. Whoever runs a kernel is counted
+as a user of its slot, and so are threads that come to help late. A kernel without users can be dropped; if its entry is
+called again, it is recalled.
 
 Offsets are those of XLA's stable C interface (``xla/ffi/api/c_api.h`` under `jax.ffi.include_dir()`).
 """
 
+import ctypes
 import os
 import re
 from functools import cache
@@ -14,9 +20,30 @@ import jax
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
 _CHUNK_WORK = 1 << 21
 
+# How many entries a page has.
+PAGE = 128
+
+
+class Slot(ctypes.Structure):
+    """What an entry knows of its kernel; a line of the cache, so that kernels do not disturb each other."""
+
+    _fields_ = (
+        ("users", ctypes.c_int64),
+        ("points", ctypes.c_void_p),
+        ("inputs", ctypes.c_int64),
+        ("outputs", ctypes.c_int64),
+        ("chunk", ctypes.c_int64),
+        ("batched", ctypes.c_int64),
+        ("unused", ctypes.c_int64 * 2),
+    )
+
+
 _HANDLER = Template("""
 @$limit = external global i64
+@$slots = external global [$page x [8 x i64]]
+@gone = private constant [$gone_size x i8] c"$gone\\00"
 
+declare i64 @$recall(ptr)
 declare ptr @malloc(i64)
 declare void @free(ptr)
 $declare_yield
@@ -29,7 +56,7 @@ define i64 @data_of(ptr %buffers, i64 %n) alwaysinline {
   ret i64 %data
 }
 
-; A share of the work: {next chunk, chunks done, users, chunks, points, inputs, outputs}
+; A share of the work: {next chunk, chunks done, users, chunks, points, inputs, outputs, slot}
 define internal void @take_chunks(ptr %share) {
 entry:
   %done.p = getelementptr i64, ptr %share, i64 1
@@ -47,11 +74,17 @@ work:
   %in = load ptr, ptr %in.p
   %outputs.p = getelementptr ptr, ptr %share, i64 6
   %outputs = load ptr, ptr %outputs.p
-  %begin = mul i64 %chunk, $chunk
-  %full = add i64 %begin, $chunk
+  %slot.p = getelementptr ptr, ptr %share, i64 7
+  %slot = load ptr, ptr %slot.p
+  %code.p = getelementptr ptr, ptr %slot, i64 1
+  %code = load ptr, ptr %code.p
+  %size.p = getelementptr i64, ptr %slot, i64 4
+  %size = load i64, ptr %size.p
+  %begin = mul i64 %chunk, %size
+  %full = add i64 %begin, %size
   %short = icmp slt i64 %points, %full
   %end = select i1 %short, i64 %points, i64 %full
-  call void @points(ptr %in, ptr %outputs, i64 %begin, i64 %end)
+  call void %code(ptr %in, ptr %outputs, i64 %begin, i64 %end)
   %before = atomicrmw add ptr %done.p, i64 1 acq_rel
   br label %next
 out:
@@ -64,6 +97,9 @@ define internal void @leave(ptr %share) {
   %last = icmp eq i64 %users, 1
   br i1 %last, label %drop, label %out
 drop:
+  %slot.p = getelementptr ptr, ptr %share, i64 7
+  %slot = load ptr, ptr %slot.p
+  %ignored = atomicrmw sub ptr %slot, i64 1 seq_cst
   call void @free(ptr %share)
   br label %out
 out:
@@ -118,7 +154,8 @@ out:
 }
 
 ; Whoever is free takes the next chunk. A helper that comes late finds none, so nobody waits for one to start.
-define internal void @share_out(ptr %api, ptr %ctx, ptr %in, ptr %out, i64 %points, i64 %chunks, i64 %threads) {
+define internal void @share_out(ptr %api, ptr %ctx, ptr %slot, ptr %in, ptr %out,
+                                i64 %points, i64 %chunks, i64 %threads) {
 entry:
   %share = call ptr @malloc(i64 64)
   store i64 0, ptr %share
@@ -134,6 +171,8 @@ entry:
   store ptr %in, ptr %in.p
   %out.p = getelementptr ptr, ptr %share, i64 6
   store ptr %out, ptr %out.p
+  %slot.p = getelementptr ptr, ptr %share, i64 7
+  store ptr %slot, ptr %slot.p
   %args = alloca [5 x i64]
   store i64 40, ptr %args
   %ext.p = getelementptr i64, ptr %args, i64 1
@@ -178,7 +217,21 @@ out.block:
   ret void
 }
 
-define ptr @$name(ptr %frame) {
+; Drop a kernel; 1 if somebody uses it, so that it stays.
+define i64 @$drop(ptr %slot) {
+  %code.p = getelementptr i64, ptr %slot, i64 1
+  %code = atomicrmw xchg ptr %code.p, i64 0 seq_cst
+  %users = load atomic i64, ptr %slot seq_cst, align 8
+  %used = icmp ne i64 %users, 0
+  br i1 %used, label %back, label %out
+back:
+  store atomic i64 %code, ptr %code.p seq_cst, align 8
+  ret i64 1
+out:
+  ret i64 0
+}
+
+define internal ptr @handle(ptr %frame, ptr %slot) {
 entry:
   %extension.p = getelementptr i8, ptr %frame, i64 8
   %extension = load ptr, ptr %extension.p
@@ -204,16 +257,46 @@ run:
   %api = load ptr, ptr %api.p
   %ctx.p = getelementptr i8, ptr %frame, i64 24
   %ctx = load ptr, ptr %ctx.p
+  br label %use
+use:
+  %users = atomicrmw add ptr %slot, i64 1 seq_cst
+  %code.p = getelementptr i64, ptr %slot, i64 1
+  %code = load atomic ptr, ptr %code.p seq_cst, align 8
+  %there = icmp ne ptr %code, null
+  br i1 %there, label %read, label %recall
+recall:
+  %fewer = atomicrmw sub ptr %slot, i64 1 seq_cst
+  %failed = call i64 @$recall(ptr %slot)
+  %lost = icmp ne i64 %failed, 0
+  br i1 %lost, label %refuse, label %use
+refuse:
+  %error.args = alloca [4 x i64]
+  store i64 32, ptr %error.args
+  %error.ext = getelementptr i64, ptr %error.args, i64 1
+  store i64 0, ptr %error.ext
+  %error.text = getelementptr i64, ptr %error.args, i64 2
+  store ptr @gone, ptr %error.text
+  %error.code = getelementptr i64, ptr %error.args, i64 3
+  store i64 13, ptr %error.code
+  %error.p = getelementptr i8, ptr %api, i64 48
+  %error.new = load ptr, ptr %error.p
+  %error = call ptr %error.new(ptr %error.args)
+  ret ptr %error
+read:
   %args.p = getelementptr i8, ptr %frame, i64 72
   %args = load ptr, ptr %args.p
   %rets.p = getelementptr i8, ptr %frame, i64 112
   %rets = load ptr, ptr %rets.p
-  %in = alloca [$inputs x i64]
-  %out = alloca [$outputs x i64]
+  %inputs.p = getelementptr i64, ptr %slot, i64 2
+  %inputs = load i64, ptr %inputs.p
+  %outputs.p = getelementptr i64, ptr %slot, i64 3
+  %outputs = load i64, ptr %outputs.p
+  %in = alloca i64, i64 %inputs
+  %out = alloca i64, i64 %outputs
   br label %in.loop
 in.loop:
-  %n = phi i64 [0, %run], [%n.next, %in.next]
-  %n.more = icmp slt i64 %n, $inputs
+  %n = phi i64 [0, %read], [%n.next, %in.next]
+  %n.more = icmp slt i64 %n, %inputs
   br i1 %n.more, label %in.next, label %out.loop
 in.next:
   %in.data = call i64 @data_of(ptr %args, i64 %n)
@@ -223,7 +306,7 @@ in.next:
   br label %in.loop
 out.loop:
   %m = phi i64 [0, %in.loop], [%m.next, %out.next]
-  %m.more = icmp slt i64 %m, $outputs
+  %m.more = icmp slt i64 %m, %outputs
   br i1 %m.more, label %out.next, label %count
 out.next:
   %out.data = call i64 @data_of(ptr %rets, i64 %m)
@@ -232,9 +315,23 @@ out.next:
   %m.next = add i64 %m, 1
   br label %out.loop
 count:
-$count
-  %padded = add i64 %points, ${chunk_less_one}
-  %chunks = sdiv i64 %padded, $chunk
+  %batched.p = getelementptr i64, ptr %slot, i64 5
+  %batched = load i64, ptr %batched.p
+  %several.points = icmp ne i64 %batched, 0
+  br i1 %several.points, label %batch, label %share
+batch:
+  %first = load ptr, ptr %rets
+  %dims.p = getelementptr i8, ptr %first, i64 40
+  %dims = load ptr, ptr %dims.p
+  %batch.size = load i64, ptr %dims
+  br label %share
+share:
+  %points = phi i64 [1, %count], [%batch.size, %batch]
+  %chunk.p = getelementptr i64, ptr %slot, i64 4
+  %chunk = load i64, ptr %chunk.p
+  %more = add i64 %points, %chunk
+  %padded = sub i64 %more, 1
+  %chunks = sdiv i64 %padded, %chunk
   %several = icmp sgt i64 %chunks, 1
   br i1 %several, label %ask, label %alone
 ask:
@@ -244,45 +341,60 @@ ask:
   %parallel = icmp sgt i64 %threads, 1
   br i1 %parallel, label %together, label %alone
 together:
-  call void @share_out(ptr %api, ptr %ctx, ptr %in, ptr %out, i64 %points, i64 %chunks, i64 %threads)
+  ; Whoever leaves last gives the slot back.
+  call void @share_out(ptr %api, ptr %ctx, ptr %slot, ptr %in, ptr %out, i64 %points, i64 %chunks, i64 %threads)
   ret ptr null
 alone:
-  call void @points(ptr %in, ptr %out, i64 0, i64 %points)
+  call void %code(ptr %in, ptr %out, i64 0, i64 %points)
+  %left = atomicrmw sub ptr %slot, i64 1 seq_cst
   ret ptr null
+}
+
+""")
+
+_ENTRY = Template("""
+define internal ptr @entry$n(ptr %frame) {
+  %slot = getelementptr [8 x i64], ptr @$slots, i64 $n
+  %error = tail call ptr @handle(ptr %frame, ptr %slot)
+  ret ptr %error
 }
 """)
 
-_BATCH_SIZE = """
-  %first = load ptr, ptr %rets
-  %dims.p = getelementptr i8, ptr %first, i64 40
-  %dims = load ptr, ptr %dims.p
-  %points = load i64, ptr %dims
-"""
-_ONE_POINT = "  %points = add i64 0, 1\n"
+# The names under which the code here finds what is Python's, and Python what is here.
+THREAD_LIMIT, SLOTS, RECALL = "graphax_thread_limit", "graphax_slots", "graphax_recall"
+ENTRIES, DROP = "graphax_entries", "graphax_drop"
 
-# The name under which kernels find the most threads they may use.
-THREAD_LIMIT = "graphax_thread_limit"
-NAME = "graphax_handler"
+_GONE = (
+    "a kernel of graphax was dropped and cannot be loaded again, because its file is gone; compile the function anew"
+)
 
 
-def handler(inputs: int, outputs: int, statements: int, batched: bool) -> str:
-    """The code of the handler around ``@points(inputs, outputs, begin, end)``."""
+def chunk_size(statements: int) -> int:
+    """How many points a thread takes at a time."""
+    return max(256, _CHUNK_WORK // max(1, statements) // 64 * 64)
+
+
+@cache
+def handler_code() -> str:
+    """The code of a page of entries."""
     posix = os.name == "posix"
-    chunk = max(256, _CHUNK_WORK // max(1, statements) // 64 * 64)
     major, minor = _interface_version()
-    return _HANDLER.substitute(
-        name=NAME,
+    handler = _HANDLER.substitute(
         limit=THREAD_LIMIT,
-        inputs=inputs,
-        outputs=outputs,
-        chunk=chunk,
-        chunk_less_one=chunk - 1,
+        slots=SLOTS,
+        recall=RECALL,
+        drop=DROP,
+        page=PAGE,
+        gone=_GONE,
+        gone_size=len(_GONE) + 1,
         major=major,
         minor=minor,
-        count=_BATCH_SIZE if batched else _ONE_POINT,
         yield_core="%ignored = call i32 @sched_yield()" if posix else "",
         declare_yield="declare i32 @sched_yield()" if posix else "",
     )
+    entries = [_ENTRY.substitute(n=n, slots=SLOTS) for n in range(PAGE)]
+    table = ", ".join(f"ptr @entry{n}" for n in range(PAGE))
+    return "".join([handler, *entries, f"@{ENTRIES} = constant [{PAGE} x ptr] [{table}]\n"])
 
 
 @cache

@@ -1,13 +1,14 @@
-"""The machine at hand: what it computes on, machine code for it, and loading that code."""
+"""The machine at hand: what it computes on, machine code for it, and linking that code into the process."""
 
 import ctypes
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Any
 
 from ..errors import GraphaxError, NativeError
-from .handler import NAME, THREAD_LIMIT
 
 THREADS_VARIABLE = "GRAPHAX_THREADS"
 MEMORY_VARIABLE = "GRAPHAX_KEEP_MEMORY"
@@ -78,18 +79,25 @@ def machine_code(code: str) -> bytes:
     return machine.emit_object(module)
 
 
-def load(machine_code: bytes) -> int:
-    """Load machine code for the rest of the process; returns the address of the handler."""
+def link(machine_code: bytes, names: Sequence[str], given: Mapping[str, int] | None = None) -> Any:
+    """Machine code as part of this process until what is returned is dropped.
+
+    ``names`` are the symbols that it is for: indexing the result gives their addresses. ``given`` are addresses of ours
+    that the code asks for by name.
+    """
     import llvmlite.binding as llvm
 
-    _keep_freed_memory()
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(machine_code).add_current_process()
-    builder.import_symbol(THREAD_LIMIT, ctypes.addressof(_thread_limit))
-    builder.export_symbol(NAME)
-    library = builder.link(_linker(), f"kernel{len(_loaded)}")
-    _loaded.append(library)
-    return library[NAME]
+    for name, address in (given or {}).items():
+        builder.import_symbol(name, address)
+    for name in names:
+        builder.export_symbol(name)
+    return builder.link(_linker(), f"graphax{next(_numbers)}")
+
+
+# Libraries of one process have different names; a counter is the same for all threads.
+_numbers = count()
 
 
 @cache
@@ -100,7 +108,7 @@ def _linker() -> Any:
 
 
 @cache
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Have glibc keep what is freed.
 
     It would give large results back to the system when they are dropped, and have the next call fault every page of its
@@ -120,13 +128,11 @@ def _most_threads() -> int:
         raise GraphaxError(f"{THREADS_VARIABLE} is how many threads kernels use at most, but is {given!r}") from None
 
 
-# Machine code stays loaded as long as XLA may call it, which is as long as the process lives.
-_loaded: list[Any] = []
-_thread_limit = ctypes.c_int64(_most_threads())
+thread_limit = ctypes.c_int64(_most_threads())
 
 
 def set_threads(most: int) -> int:
     """How many threads a kernel uses at most, from now on; returns what it was."""
-    before = _thread_limit.value
-    _thread_limit.value = max(1, most)
+    before = thread_limit.value
+    thread_limit.value = max(1, most)
     return before

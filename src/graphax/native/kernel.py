@@ -6,17 +6,19 @@ from enum import Enum
 from math import prod
 
 from .emit import Emitter, Value, scalar_type, size_of
-from .handler import handler
 from .inverses import share_inverses
 from .operations import OPERATIONS, convert
 from .schedule import schedule
 from .statements import Statements
 
+# The function of a kernel.
+POINTS = "graphax_points"
+
 # Elements of one result that are turned from lanes into neighbours in memory at once.
 _GROUP = 8
 
 _LOOP = """
-define internal void @points(ptr %in, ptr %out, i64 %begin, i64 %end) {{
+define void @graphax_points(ptr %in, ptr %out, i64 %begin, i64 %end) {{
 entry:
 {pointers}
 {alignment}
@@ -94,7 +96,7 @@ class Layout:
 
 
 def kernel_code(program: Statements, layout: Layout) -> str:
-    """A module with one function for XLA to call."""
+    """A module with one function, which computes points from a first to a last one."""
     quick = _Body(share_inverses(program), layout, exact=False)
     huge = quick.emitter.huge
     parts, declarations = [], set(quick.emitter.declarations)
@@ -113,8 +115,6 @@ def kernel_code(program: Statements, layout: Layout) -> str:
             lanes=layout.lanes,
         )
     )
-    count = max(1, program.operations + 2 * sum(map(len, program.results)))
-    parts.append(handler(len(program.inputs), len(program.outputs), count, layout.has_batch))
     return "\n".join([*sorted(declarations), *parts, _METADATA])
 
 

@@ -4,7 +4,7 @@ from elsewhere."""
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -14,8 +14,12 @@ import numpy as np
 
 from .. import _jax
 from .._jax import Program
-from . import disk, host, pallas
+from ..errors import NativeError
+from ..notices import left_to_xla
+from . import host, pallas
+from .handler import chunk_size
 from .kernel import Layout, Stores, kernel_code
+from .loaded import Calling, Loaded, load
 from .statements import Statements
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
@@ -31,12 +35,14 @@ _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
 class Kernel:
     """A program for one point and its statements; equal to any with the same statements.
 
-    ``required`` says that it was asked for by name, not chosen because it should be faster.
+    ``required`` says that it was asked for by name, not chosen because it should be faster; ``name`` is what errors
+    call it, with the user's line.
     """
 
     program: Program
     statements: Statements
     required: bool
+    name: str = "a function"
 
     @cached_property
     def digest(self) -> str:
@@ -53,6 +59,11 @@ class Kernel:
 
     def __call__(self, *operands: Any) -> list[Any]:
         return _kernel.bind(*operands, kernel=self, batched=(False,) * len(operands))
+
+    @property
+    def failure(self) -> str | None:
+        """Why it could not be compiled or loaded, if that was tried in vain."""
+        return _failures.get(self.digest)
 
     @property
     def reason_for_xla_alone(self) -> str | None:
@@ -118,7 +129,21 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
         return None
     if not kernel.required and (not host.available() or (batch is None and kernel.reason_for_xla_alone)):
         return None
-    return jax.ffi.ffi_lowering(_target(kernel, _layout(kernel.statements, batched, batch)))
+    try:
+        loaded = _loaded(kernel, _layout(kernel.statements, batched, batch))
+    except Exception as error:
+        reason = f"its kernel cannot be compiled or loaded ({type(error).__name__}: {error})"
+        if kernel.required:
+            raise NativeError(f"the native backend cannot take {kernel.name}: {reason}") from error
+        _failures[kernel.digest] = reason
+        left_to_xla(reason)
+        return None
+
+    def lower(ctx: Any, *operands: Any) -> Any:
+        _jax.keep_alive(ctx, loaded)
+        return jax.ffi.ffi_lowering(loaded.name)(ctx, *operands)
+
+    return lower
 
 
 def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
@@ -144,20 +169,20 @@ def _stores(statements: Statements, batch: int) -> Stores:
     return Stores.PREFETCHED if written < _STREAMED_FROM else Stores.STREAMED
 
 
-@cache
-def _target(kernel: Kernel, layout: Layout) -> str:
-    """The name of the kernel among XLA's targets."""
-    return _registered(kernel_code(kernel.statements, layout))
+def _loaded(kernel: Kernel, layout: Layout) -> Loaded:
+    program = kernel.statements
+    work = program.operations + 2 * sum(map(len, program.results))
+    calling = Calling(len(program.inputs), len(program.outputs), chunk_size(work), layout.has_batch)
+    return load(_code(kernel, layout), calling)
 
 
-@cache
-def _registered(code: str) -> str:
-    identity = f"{host.host().identity}\n{code}"
-    address = host.load(disk.remembered(identity, lambda: host.machine_code(code)))
-    name = f"graphax_{hashlib.sha256(code.encode()).hexdigest()[:32]}"
-    jax.ffi.register_ffi_target(name, _jax.capsule(address), platform="cpu")
-    return name
+@lru_cache(16)
+def _code(kernel: Kernel, layout: Layout) -> str:
+    return kernel_code(kernel.statements, layout)
 
+
+# Why kernels could not be made, by their digest.
+_failures: dict[str, str] = {}
 
 _kernel = _jax.define_primitive(
     "graphax_kernel", _results, _program, _batch, {"cpu": _lower_on_cpu, "cuda": _lower_on_gpu}

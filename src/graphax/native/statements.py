@@ -86,10 +86,17 @@ class StatementBuilder:
         kind, value = _kind(dtype), self.value(operand)
         if self.statements[operand].kind == kind:
             return operand
-        if value is not None and (np.isfinite(value) or kind in ("f32", "f64")):
+        if value is not None and (kind in ("f32", "f64") or self._fits(value, dtype)):
             with np.errstate(over="ignore"):
                 return self.constant(value, dtype)
         return self._add(Statement("convert", (operand,), kind))
+
+    def _fits(self, value: Any, dtype: Any) -> bool:
+        """True if NumPy converts a constant to an integer as the machine does: what does not fit saturates there."""
+        if np.dtype(dtype) == bool or value.dtype.kind != "f":
+            return bool(np.isfinite(value))
+        limits = np.iinfo(dtype)
+        return bool(np.isfinite(value)) and limits.min <= float(value) <= limits.max
 
     def bitcast(self, operand: int, dtype: Any) -> int:
         """The same bits as another kind of number."""

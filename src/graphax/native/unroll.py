@@ -68,6 +68,7 @@ class Unrolling:
         return results if eqn.primitive.multiple_results else [results]
 
     def constants(self, value: Any, dtype: Any = None) -> Numbers:
+        _check_dtype(getattr(value, "dtype", np.dtype(float)))
         array = np.asarray(value, dtype)
         _check_dtype(array.dtype)
         return self.elements(lambda v: self.builder.constant(v, array.dtype), array)
@@ -104,7 +105,7 @@ class Unrolling:
         shape = [numbers.shape[n] for n in kept]
         terms = numbers.transpose(*axes, *kept).reshape(prod(numbers.shape[n] for n in axes), *shape)
         if len(terms) == 0:
-            return np.broadcast_to(self.constants(start, dtype), shape)
+            return np.broadcast_to(self.constants(_within(start, dtype), dtype), shape)
         total = terms[0]
         for term in terms[1:]:
             total = self.apply(operation, total, term)
@@ -122,6 +123,14 @@ def unroll(program: Program, limit: int = LIMIT) -> Statements:
     )
     kept, places = _needed(unrolling.builder.statements, results)
     return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
+
+
+def _within(number: float, dtype: Any) -> Any:
+    """The closest number of a dtype: integers have no infinities."""
+    if np.dtype(dtype).kind not in "iu":
+        return number
+    limits = np.iinfo(dtype)
+    return int(min(max(number, limits.min), limits.max))
 
 
 def _needed(
