@@ -1,12 +1,14 @@
 """Quotients by the same number become products with its inverse, because a division takes as long as ten products.
 
 Such a product has two roundings, where a quotient has one. Where the inverse is too small to be a normal number, the
-kernel computes the block again by the quotients themselves: see `Emitter.exact`. What a jump looks at stays a quotient,
-since one rounding more may lead to its other side: 41 * (1 / 41) is below one in float32, and its floor is zero. Signs
-are the same.
+kernel computes the block again by the quotients themselves: see `Emitter.exact`. What a jump depends on, however
+indirectly, stays a quotient, since one rounding more may lead to its other side: 41 * (1 / 41) is below one in float32,
+and its floor is zero. Only the sign of a quotient is that of the product, so a jump at zero that looks at the quotient
+itself does not mind.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +18,13 @@ from .statements import Statement, Statements
 
 # The operation of an inverse that stands for a division in quotients.
 INVERSE = "inverse"
-_JUMPS = frozenset({"floor", "ceil", "round", "round_to_even", "rem", "eq", "ne", "lt", "le", "gt", "ge"})
+_JUMPS = frozenset({"floor", "ceil", "round", "round_to_even", "rem", "sign", "eq", "ne", "lt", "le", "gt", "ge"})
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def share_inverses(program: Statements) -> Statements:
     """The same program with one division for each number that several are divided by."""
-    exact = {number for s in program.statements if _is_jump(program, s) for number in s.operands}
+    exact = _before_jumps(program.statements)
     quotients = {n for n, s in enumerate(program.statements) if _is_quotient(s)} - exact
     divisors = Counter(program.statements[n].operands[1] for n in quotients)
     statements: list[Statement] = []
@@ -51,10 +54,32 @@ def _is_quotient(statement: Statement) -> bool:
     return statement.operation == "div" and dtype_of(statement.kind).kind == "f"
 
 
-def _is_jump(program: Statements, statement: Statement) -> bool:
-    if statement.operation == "convert":
+def _before_jumps(statements: Sequence[Statement]) -> set[int]:
+    """The numbers on whose last bit it depends which side of a jump is taken."""
+    found: set[int] = set()
+    for number in range(len(statements) - 1, -1, -1):
+        statement = statements[number]
+        if number in found:
+            found.update(statement.operands)
+        elif _is_jump(statement):
+            looked_at = [n for n in statement.operands if not _is(statements[n], 0)]
+            if _only_sign_matters(statements, statement, looked_at):
+                # A quotient has the sign of its numbers, so those are what the jump looks at.
+                looked_at = [n for quotient in looked_at for n in statements[quotient].operands]
+            found.update(looked_at)
+    return found
+
+
+def _is_jump(statement: Statement) -> bool:
+    if statement.operation in ("convert", "bitcast"):
         return dtype_of(statement.kind).kind != "f"
-    return statement.operation in _JUMPS and not any(_is(program.statements[n], 0) for n in statement.operands)
+    return statement.operation in _JUMPS
+
+
+def _only_sign_matters(statements: Sequence[Statement], jump: Statement, looked_at: Sequence[int]) -> bool:
+    """True if a jump is at zero, and looks at quotients themselves."""
+    at_zero = jump.operation == "sign" or (jump.operation in _COMPARISONS and len(looked_at) < len(jump.operands))
+    return at_zero and all(_is_quotient(statements[n]) for n in looked_at)
 
 
 def _is(statement: Statement, value: int) -> bool:

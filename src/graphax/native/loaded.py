@@ -102,6 +102,11 @@ class _Registry:
                 else:
                     entry.library = None
 
+    def count(self) -> int:
+        """How many kernels are in the process now."""
+        with self.lock:
+            return sum(entry.library is not None for entry in self.entries.values())
+
     def recall(self, address: int) -> None:
         """Load the kernel of a slot again, from its file."""
         with self.lock:
@@ -163,6 +168,7 @@ def _recalled(slot: int) -> int:
 _registry = _Registry()
 load = _registry.load
 drop_unneeded = _registry.drop_unneeded
+count = _registry.count
 
 
 def _after_fork() -> None:
