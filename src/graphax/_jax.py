@@ -5,10 +5,12 @@ JAX fails there first.
 """
 
 import ctypes
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,6 +18,9 @@ import numpy as np
 from jax.extend import core, source_info_util
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Primitive, Var
 from jax.interpreters import ad, batching, mlir
+
+# Lines that JAX names in its errors, and we in ours, are the user's.
+source_info_util.register_exclusion(str(Path(__file__).parent) + os.sep)
 
 # Calls whose body stands for itself: differentiating the body is differentiating the call.
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"})
@@ -286,6 +291,11 @@ def is_sharded(values: Iterable[Any]) -> bool:
     return any(mesh is not None and not mesh.empty for mesh in meshes)
 
 
+def is_varying(values: Iterable[Any]) -> bool:
+    """True under a `jax.shard_map` that checks along which axes values vary."""
+    return any(_varying(jax.typeof(value)) for value in values)
+
+
 def computes_on_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
@@ -359,11 +369,6 @@ def lowering_rule(function: Callable) -> Callable[..., Any]:
 def keep_alive(ctx: Any, thing: Any) -> None:
     """Keep a thing at least as long as JAX keeps what is being lowered."""
     ctx.module_context.add_keepalive(thing)
-
-
-def user_line() -> str:
-    """The line of the user's code that is at work now, as ``file:line:column (function)``."""
-    return source_line(source_info_util.current())
 
 
 def triton() -> Any:

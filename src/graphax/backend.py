@@ -26,7 +26,7 @@ def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
         return function(*args)
     try:
         kernel, operands, tree = _kernel(function, args, backend == "native")
-    except NativeError as error:
+    except Exception as error:
         if backend == "native":
             raise
         left_to_xla(str(error))
@@ -37,6 +37,8 @@ def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
 def _kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[Any, list[Any], Any]:
     from . import native
 
+    if _jax.is_varying(args):
+        raise NativeError("kernels do not say along which axes of a mesh they vary, which jax.shard_map checks")
     trees = []
 
     def flat(*leaves: Any) -> list[Any]:
@@ -44,14 +46,7 @@ def _kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[An
         trees.append(tree)
         return results
 
-    try:
-        kernel, operands = native.as_kernel(flat, args, required)
-    except GraphaxError:
-        raise
-    except Exception as error:
-        raise NativeError(
-            f"the native backend cannot take a function ({_jax.user_line()}): {type(error).__name__}: {error}"
-        ) from error
+    kernel, operands = native.as_kernel(flat, args, required)
     return kernel, operands, trees[-1]
 
 
@@ -86,7 +81,7 @@ def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoi
         return BackendChoice("xla", "as asked for", "as asked for")
     try:
         kernel, _, _ = _kernel(function, args, backend == "native")
-    except NativeError as error:
+    except Exception as error:
         if backend == "native":
             raise
         return BackendChoice("xla", str(error), str(error))

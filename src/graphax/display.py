@@ -176,7 +176,8 @@ def explain(
     label = f"this order ({order})" if isinstance(order, str) else "this order"
     plans = {label: plan} | {name: graph.plan(name) for name in BASELINES}
     costs = {name: (each.cost(), each.cost("raw")) for name, each in plans.items()}
-    chosen = choice(Accumulation(derivation, plan), derivation.traced.args, backend)
+    traced = derivation.traced
+    chosen = choice(Accumulation(derivation, plan, first=traced.out_count), traced.args, backend)
     called = partial(function, **kwargs) if kwargs else function
     loss = measure(called, args, order, argnums, has_aux) if accuracy else None
     return Explanation(graph, plan, found, costs, chosen, loss)

@@ -17,7 +17,7 @@ from math import prod
 
 from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, join, labels_of, shifted, whole
 
-_CACHE = 1 << 16
+_CACHE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)

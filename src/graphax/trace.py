@@ -8,8 +8,9 @@ from operator import index
 from typing import Any, SupportsIndex
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from . import _jax
 from ._jax import Program
@@ -85,11 +86,12 @@ def trace(
         _check_argument(leaf, name, request)
 
     shapes: dict[str, Any] = {}
+    given = list(args)
 
     # JAX names the wrapped function, with its file and line, in the errors it raises.
     @wraps(function)
     def flat_function(*leaves: Any):
-        full, rest = list(args), list(leaves)
+        full, rest = list(given), list(leaves)
         for number, tree in zip(numbers, trees, strict=True):
             full[number] = tree_unflatten(tree, rest[: tree.num_leaves])
             del rest[: tree.num_leaves]
@@ -102,7 +104,13 @@ def trace(
         shapes["out"], shapes["aux"] = tree_structure(result), tree_structure(aux)
         return [*tree_leaves(result), *tree_leaves(aux)]
 
-    program = fold_constants(_jax.trace(flat_function, *flat))
+    try:
+        traced = _jax.trace(flat_function, *flat)
+    except jax.errors.TracerArrayConversionError:
+        # NumPy cannot index its arrays by traced values; JAX can. Only then, since a NumPy number may decide on shapes.
+        given = tree_map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, given)
+        traced = _jax.trace(flat_function, *flat)
+    program = fold_constants(traced)
     out_count = shapes["out"].num_leaves
     if request.holomorphic:
         _check_complex_outputs(program.outputs[:out_count])
@@ -176,7 +184,7 @@ def _check_argument(leaf: Any, name: str, request: Request) -> None:
                 f"jacve with holomorphic=True requires inputs with complex dtype, but got {dtype} for {name}."
             )
         return
-    if request.allow_int and np.dtype(dtype).kind in "iub":
+    if request.allow_int and (jax.dtypes.issubdtype(dtype, np.integer) or jax.dtypes.issubdtype(dtype, np.bool_)):
         return
     if not jax.dtypes.issubdtype(dtype, np.floating):
         raise TypeError(

@@ -42,4 +42,4 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
     room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results
     if room < 0:
         raise NativeError(f"compiling {results:,} elements of results would take long")
-    return Kernel(program, unroll(program, room), required, f"a function ({_jax.user_line()})"), operands
+    return Kernel(program, unroll(program, room), required), operands

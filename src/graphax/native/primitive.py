@@ -35,14 +35,12 @@ _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
 class Kernel:
     """A program for one point and its statements; equal to any with the same statements.
 
-    ``required`` says that it was asked for by name, not chosen because it should be faster; ``name`` is what errors
-    call it, with the user's line.
+    ``required`` says that it was asked for by name, not chosen because it should be faster.
     """
 
     program: Program
     statements: Statements
     required: bool
-    name: str = "a function"
 
     @cached_property
     def digest(self) -> str:
@@ -59,6 +57,12 @@ class Kernel:
 
     def __call__(self, *operands: Any) -> list[Any]:
         return _kernel.bind(*operands, kernel=self, batched=(False,) * len(operands))
+
+    @property
+    def source(self) -> str:
+        """The first line of the user's code that it comes from."""
+        lines = (_jax.source_line(eqn.source_info) for eqn in self.program.equations)
+        return next(filter(None, lines), "of no line")
 
     @property
     def failure(self) -> str | None:
@@ -134,7 +138,7 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     except Exception as error:
         reason = f"its kernel cannot be compiled or loaded ({type(error).__name__}: {error})"
         if kernel.required:
-            raise NativeError(f"the native backend cannot take {kernel.name}: {reason}") from error
+            raise NativeError(f"the native backend cannot take a function ({kernel.source}): {reason}") from error
         _failures[kernel.digest] = reason
         left_to_xla(reason)
         return None

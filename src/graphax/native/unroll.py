@@ -65,6 +65,10 @@ class Unrolling:
                 raise NativeError(f"more than {self.limit:,} statements are needed once arrays are taken apart")
         except NativeError as error:
             raise error.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from None
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # A rule that did not see this coming; `auto` leaves the function to XLA all the same.
+            unforeseen = NativeError(f"{type(error).__name__}: {error}")
+            raise unforeseen.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from error
         return results if eqn.primitive.multiple_results else [results]
 
     def constants(self, value: Any, dtype: Any = None) -> Numbers:
