@@ -201,6 +201,12 @@ def source_line(source_info: Any) -> str:
     return source_info_util.summarize(source_info)
 
 
+def first_source_line(program: Program) -> str:
+    """The first line of the user's code that a program comes from."""
+    lines = (source_line(eqn.source_info) for eqn in program.equations)
+    return next(filter(None, lines), "of no line")
+
+
 def tangent_placeholder(aval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """A tangent of a value, as a type to trace a function with; such types know of meshes as well."""
     if shape == aval.shape and dtype == aval.dtype:

@@ -13,7 +13,7 @@ from jax import lax
 
 from .axes import Digit, point, progression
 from .block import JacobianBlock
-from .rule import LinearCall, dense_pattern, moving_rules_for, rules_for, uniform_value
+from .rule import LinearCall, as_pattern, dense_pattern, moving_rules_for, rules_for, uniform_value
 
 
 def _axes(shape: Sequence[int], side: str) -> list[Hashable]:
@@ -90,9 +90,18 @@ def _select(call):
 
 @rules_for("psum", "psum_invariant", "ppermute", "unreduced_psum")
 def _over_points(call):
-    """A collective that keeps the entries of a point apart. Its values depend on other points."""
+    """A collective that keeps the entries of a point apart, with values that depend on other points.
+
+    Once `jax.vmap` has seen it, it is a sum over an axis of the array, which has a number instead of a name.
+    """
     axes = range(len(call.shape))
-    return [call.pattern(axes, axes, n) if n == call.position else None for n in range(len(call.out_shapes))]
+    given = call.params.get("axes", ("name",))
+    out = [n for n in axes if n not in given]
+    block = JacobianBlock.labelled(out, axes, call.out_shapes[call.position], call.shape)
+    named = any(not isinstance(axis, int | np.integer) for axis in given)
+    return [
+        (as_pattern(block) if named else block) if n == call.position else None for n in range(len(call.out_shapes))
+    ]
 
 
 @rules_for("conj", "real", "imag", "complex")

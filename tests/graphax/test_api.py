@@ -1,3 +1,5 @@
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -229,3 +231,83 @@ def test_no_tracer_of_a_custom_rule_escapes():
 
     with jax.checking_leaks():
         jax.vmap(mapped)(array(3))
+
+
+@pytest.mark.parametrize("name", ["jacve", "value_and_jacve", "hessve"])
+@pytest.mark.parametrize("theirs", [jax.jacfwd, jax.jacrev, jax.hessian])
+def test_arguments_stand_where_jax_has_them(name, theirs):
+    ours = list(inspect.signature(getattr(gx, name)).parameters.values())
+    positional = [(p.name, p.default) for p in ours if p.kind is p.POSITIONAL_OR_KEYWORD][1:]
+    expected = [(p.name, p.default) for p in inspect.signature(theirs).parameters.values()][1:]
+    assert positional[: len(expected)] == expected
+    assert all(p.kind is p.KEYWORD_ONLY for p in ours[5:])
+
+
+def test_argnums_by_position():
+    function = lambda x, y, z: jnp.sin(x * y) * z
+    args = 1.0, 2.0, 3.0
+    assert_same(gx.jacve(function, (1, 2))(*args), jax.jacfwd(function, (1, 2))(*args))
+    assert_same(gx.hessve(function, (1, 2))(*args), jax.hessian(function, (1, 2))(*args))
+    value, jacobian = gx.value_and_jacve(function, (1, 2))(*args)
+    assert_same((value, jacobian), (jnp.asarray(function(*args)), jax.jacfwd(function, (1, 2))(*args)))
+
+
+HOLOMORPHIC = {
+    "square": lambda z: z * z,
+    "matrix": lambda z: jnp.sin(z) @ jnp.array([[1.0, 2j], [3.0, 1 + 1j]]),
+    "several": lambda z: (jnp.exp(z).sum(), {"inverse": 1 / z}),
+    "constant": lambda z: jnp.ones(3, complex),
+}
+
+
+@pytest.mark.parametrize("name", HOLOMORPHIC)
+@pytest.mark.parametrize("order", ["fwd", "rev"])
+def test_holomorphic(name, order):
+    function, z = HOLOMORPHIC[name], jnp.array([1 + 2j, 0.5 - 1j])
+    want = jax.jacfwd(function, holomorphic=True)(z)
+    assert_same(gx.jacve(function, holomorphic=True, order=order)(z), want)
+    assert_same(jax.jit(jax.vmap(gx.jacve(function, 0, False, True)))(z[None]), jax.tree.map(lambda x: x[None], want))
+
+
+def test_holomorphic_hessian():
+    function, z = lambda z: jnp.sin(z).sum() ** 2, jnp.array([1 + 2j, 0.5 - 1j])
+    assert_same(gx.hessve(function, holomorphic=True)(z), jax.hessian(function, holomorphic=True)(z))
+
+
+@pytest.mark.parametrize("integer", [3, jnp.arange(4), np.arange(6, dtype=np.int8).reshape(2, 3)])
+def test_integers_have_a_derivative_of_zero(integer):
+    function = lambda n, x: x * jnp.sum(n * 1.0) + jnp.ones(3)
+    want = jax.jacrev(function, (0, 1), allow_int=True)(integer, 2.0)
+    for got in (gx.jacve(function, (0, 1), allow_int=True), jax.jit(gx.jacve(function, (0, 1), allow_int=True))):
+        by_integer, by_number = got(integer, 2.0)
+        assert (by_integer.shape, by_integer.dtype) == (want[0].shape, want[0].dtype)
+        assert not by_integer.any()
+        assert_same(by_number, want[1])
+
+
+WEAK = {
+    "square": lambda v: v * v,
+    "itself": lambda v: v,
+    "of a type": lambda v: v * jnp.float32(2),
+    "constant": lambda v: 2.0,
+    "several": lambda v: (jnp.sin(v), v * jnp.float64(2), jnp.stack([v, 2 * v]), jnp.zeros(3)),
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_are_those_of_jax(name, transform):
+    types = lambda tree: jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.weak_type), tree)
+    function = WEAK[name]
+    assert types(transform(gx.jacve(function))(1.5)) == types(transform(jax.jacfwd(function))(1.5))
+    got, _ = transform(gx.value_and_jacve(function))(1.5)
+    assert types(got) == types(jax.jit(function)(1.5))
+
+
+def test_a_python_number_does_not_raise_the_precision():
+    assert (gx.jacve(lambda v: v * v)(1.5) * jnp.float32(2)).dtype == jnp.float32
+
+
+def test_numpy_arrays_beside_are_indexed_by_traced_values():
+    function = lambda table, x: x * table[jnp.arange(2) % table.shape[0]].sum()
+    assert_same(gx.jacve(function, 1)(np.array([-0.7]), 2.0), jax.jacfwd(function, 1)(np.array([-0.7]), 2.0))

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import graphax as gx
 from graphax import JacobianBlock
@@ -49,3 +50,44 @@ def test_mixed_dtypes_under_strict_promotion():
     with jax.numpy_dtype_promotion("strict"):
         got = gx.jacve(function)(x)
     np.testing.assert_allclose(np.asarray(got, float), np.asarray(jax.jacfwd(function)(x), float), atol=0.02)
+
+
+SINGULAR = {
+    "root": lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0),
+    "chain": lambda x: jnp.where(x > 0, jnp.log(jnp.sqrt(x)), x),
+    "entropy": jax.scipy.special.entr,
+    "product with a logarithm": lambda x: jnp.where(x > 0, x * jnp.log(x), 0.0),
+    "two paths": lambda x: jnp.where(x > 0, 2 * jnp.sqrt(x) + jnp.sqrt(x) ** 2, 0.0),
+    "two masks": lambda x: jnp.where(x > 0, jnp.where(x < 3, jnp.sqrt(x), -jnp.log(x)), 0.0),
+    "scaled": lambda x: -3.0 * jnp.where(x > 0, 1 / x, 0.0),
+    "before a matrix": lambda x: jax.nn.relu(jnp.arange(12.0).reshape(3, 4) @ jnp.where(x > 0, jnp.sqrt(x), 0.0) - 2),
+    "after a matrix": lambda x: jnp.where(jnp.arange(3) > 0, jnp.arange(12.0).reshape(3, 4) @ jnp.sqrt(abs(x)), 0.0),
+    "summed": lambda x: jnp.sum(jnp.sqrt(x), where=x > 0),
+    "overwritten": lambda x: jnp.sqrt(x).at[:2].set(1.0),
+    "overwritten somewhere": lambda x: lax.dynamic_update_slice(jnp.sqrt(x), jnp.ones(2), (jnp.argmin(x),)),
+    "chosen of three": lambda x: lax.select_n(jnp.sign(x).astype(int) + 1, x * x, x, jnp.sqrt(x)),
+}
+
+
+@pytest.mark.parametrize("run", ["eager", "xla", "native"])
+@pytest.mark.parametrize("order", ["fwd", "rev", "markowitz"])
+@pytest.mark.parametrize("name", SINGULAR)
+def test_a_masked_entry_is_zero_whatever_stands_behind_it(name, order, run):
+    """In every order and through every backend; JAX's forward mode is finite there, too."""
+    function, x = SINGULAR[name], jnp.array([-1.0, 0.0, 1.0, 4.0])
+    jacobian = gx.jacve(function, order=order, backend="auto" if run == "eager" else run)
+    try:
+        got = (jacobian if run == "eager" else jax.jit(jacobian))(x)
+    except gx.NativeError:
+        assert name == "overwritten somewhere"
+        return
+    want = jax.vmap(lambda t: jax.jvp(function, (x,), (t,))[1], out_axes=-1)(jnp.eye(4))
+    finite = np.isfinite(want)
+    np.testing.assert_allclose(got[finite], want[finite], rtol=1e-12)
+
+
+def test_a_mask_is_no_factor():
+    """It selects once, at the end, however many products there are."""
+    jaxpr = jax.make_jaxpr(gx.jacve(lambda x: jnp.sin(jnp.where(x > 0, jnp.exp(x), 0.0)), backend="xla"))(jnp.ones(3))
+    names = [eqn.primitive.name for eqn in jaxpr.jaxpr.eqns]
+    assert "convert_element_type" not in names

@@ -49,6 +49,22 @@ def test_the_reported_numbers():
     np.testing.assert_allclose(got, [1.58, 2.86, 4.46])
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_of_a_mapped_function(name):
+    """Mapped before it is differentiated: the axis is one of the array then."""
+    mapped = jax.vmap(FUNCTIONS[name], axis_name="i")
+    assert_same(gx.jacve(mapped)(POINTS), jax.jacfwd(mapped)(POINTS))
+
+
+def test_of_a_mapped_function_under_another_map():
+    def function(x):
+        return jax.vmap(lambda v: lax.psum(lax.psum(v * v, "i") * v, "j") * v, axis_name="j")(x)
+
+    points = array(SIZE, 3, 2)
+    want = jax.vmap(jax.jacfwd(function), axis_name="i")(points)
+    assert_same(jax.vmap(gx.jacve(function), axis_name="i")(points), want)
+
+
 @pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint], ids=["jit", "checkpoint"])
 def test_under_further_transformations(transform):
     function = FUNCTIONS["psum"]

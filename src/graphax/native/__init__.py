@@ -42,4 +42,8 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
     room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results
     if room < 0:
         raise NativeError(f"compiling {results:,} elements of results would take long")
-    return Kernel(program, unroll(program, room), required), operands
+    try:
+        statements = unroll(program, room)
+    except NativeError as error:
+        raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
+    return Kernel(program, statements, required), operands

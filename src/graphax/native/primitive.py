@@ -59,12 +59,6 @@ class Kernel:
         return _kernel.bind(*operands, kernel=self, batched=(False,) * len(operands))
 
     @property
-    def source(self) -> str:
-        """The first line of the user's code that it comes from."""
-        lines = (_jax.source_line(eqn.source_info) for eqn in self.program.equations)
-        return next(filter(None, lines), "of no line")
-
-    @property
     def failure(self) -> str | None:
         """Why it could not be compiled or loaded, if that was tried in vain."""
         return _failures.get(self.digest)
@@ -138,7 +132,7 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     except Exception as error:
         reason = f"its kernel cannot be compiled or loaded ({type(error).__name__}: {error})"
         if kernel.required:
-            raise NativeError(f"the native backend cannot take a function ({kernel.source}): {reason}") from error
+            raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program)) from error
         _failures[kernel.digest] = reason
         left_to_xla(reason)
         return None

@@ -1,7 +1,9 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import graphax as gx
 from graphax.native.inverses import INVERSE, share_inverses
 from graphax.native.statements import StatementBuilder, Statements
 
@@ -75,3 +77,40 @@ def test_jumps_look_at_quotients(jump):
     whole = np.arange(1, 200, dtype=np.float32)
     got = mapped(lambda x, y, z: [jump(x / z), y / z, 1 / z], whole, whole + 1, whole)[0]
     np.testing.assert_array_equal(got, jump(jnp.ones_like(whole)))
+
+
+# A jump, and what it sees of the quotient of x and h.
+JUMPS = {
+    "mod": lambda x, h, q: jnp.mod(x, h),
+    "floor of abs": lambda x, h, q: jnp.floor(jnp.abs(q)) * x,
+    "floor of a multiple": lambda x, h, q: jnp.floor(2 * x / h) * x,
+    "comparison of a difference": lambda x, h, q: jnp.where(q - 1 >= 0, x, h * h),
+    "sign of a difference": lambda x, h, q: jnp.sign(q - 1) * x,
+    "abs of a difference": lambda x, h, q: jnp.abs(q - 1),
+    "conversion": lambda x, h, q: q.astype(int) * x,
+    "floor of a root": lambda x, h, q: jnp.floor(jnp.sqrt(q)) * x,
+    "round of a chain": lambda x, h, q: jnp.round(-jnp.abs(q * 1.5)) * x,
+    "maximum": lambda x, h, q: jnp.maximum(q, 1.0),
+}
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_jump_sees_the_quotient_however_indirectly(jump, times):
+    """Beside other quotients by the same number, at numbers that are multiples of each other."""
+    h = jnp.arange(1, 2000, dtype=jnp.float32)
+    function = lambda x, h: (JUMPS[jump](x, h, x / h), x * x / h, 3 / h)
+    got = jax.jit(jax.vmap(gx.jacve(function, (0, 1), backend="native")))(times * h, h)
+    want = jax.vmap(jax.jacfwd(function, (0, 1)))(times * h, h)
+    for ours, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_the_sign_of_a_quotient_needs_no_quotient(builder):
+    x, y, z = (builder.input(n, 0, np.float64) for n in range(3))
+    first, second = builder.apply("div", x, z), builder.apply("div", y, z)
+    zero = builder.constant(0, np.float64)
+    signs = [builder.apply("sign", first), builder.apply("lt", second, zero)]
+    program = share_inverses(statements_of(builder, [first, second, *signs]))
+    assert operations(program).count(INVERSE) == 1
+    assert "div" not in operations(program)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from jax import lax
 
+import graphax as gx
 from graphax import _jax
 from graphax.errors import NativeError
 from graphax.native.unroll import unroll
 
 from ..comparing import array
-from .running import natively
+from .running import mapped, natively
 
 A, B = array(3, 4, seed=1), array(4, 2, seed=2)
 INDEX = np.array([2, 0, 2])
@@ -108,3 +109,50 @@ def test_repetitions_and_dead_code_are_gone():
 def test_what_cannot_be_taken_is_named(function, args, reason):
     with pytest.raises(NativeError, match=f"cannot take .*{reason}"):
         _unrolled(function, *args)
+
+
+KEY = jax.random.key(1)
+
+
+def _keys(x):
+    keys = jax.random.split(jax.random.key(3), 3)
+    return jax.vmap(lambda key, v: v * jax.random.normal(key))(keys, x)
+
+
+ODD = {
+    "typed keys": _keys,
+    "a typed key that is closed over": lambda x: x * jax.random.uniform(KEY, x.shape),
+    "product of two scalars": lambda x: jnp.dot(x[0], x[1]) * x,
+    "maximum of no integers": lambda x: x * jnp.max(jnp.zeros((0,), int), initial=-3),
+    "minimum of no integers": lambda x: x * jnp.min(jnp.zeros((2, 0), np.int32), initial=7, axis=1).sum(),
+    "an integer too large": lambda x: x * (x * 3e9).astype(np.int32),
+    "an integer too small": lambda x: x * (-3e19 - x).astype(int),
+    "a constant integer too large": lambda x: x * (0 * x + 3e9).astype(np.int32),
+    "no number": lambda x: x * (x * np.nan).astype(np.int32),
+}
+
+
+@pytest.mark.parametrize(
+    "transform", [jax.jit, lambda f: lambda x: jax.jit(jax.vmap(f))(x[None])[0]], ids=["jit", "vmap"]
+)
+@pytest.mark.parametrize("backend", ["auto", "native"])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_programs(name, backend, transform):
+    x = jnp.arange(1.0, 4.0)
+    want = jax.jacfwd(ODD[name])(x)
+    try:
+        got = transform(gx.jacve(ODD[name], backend=backend))(x)
+    except gx.NativeError as error:
+        assert backend == "native"
+        assert "test_unroll" in str(error)  # noqa: PT017  the line is the user's, whatever was refused
+        return
+    np.testing.assert_allclose(got, want)
+
+
+@pytest.mark.parametrize("value", [3e9, -3e9, 2.0**31, 2.0**31 - 1, -(2.0**31), np.inf, -np.inf, np.nan, 1.5, -0.5])
+def test_constants_are_converted_as_xla_converts(value):
+    function = lambda x: [jnp.where(x > 0, jnp.float64(value), jnp.float64(value)).astype(np.int32)]
+    got = mapped(function, np.ones(3))
+    with jax.ensure_compile_time_eval():
+        want = jnp.asarray(np.float64(value)).astype(np.int32)
+    np.testing.assert_array_equal(got[0], np.full(3, want))
