@@ -366,6 +366,10 @@ def read_values(structure: Structure, tangents: jax.Array, own: tuple[int, ...])
     """The values of a block from the output tangents that `seeds` gave rise to."""
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.out
     values, labels = view(reshaped(tangents, [axis_size(axis) for axis in axes]), axes)
+    # Along labels that the values lack, the block repeats them.
+    for label in [label for label in labels if label not in structure.values]:
+        values = lax.index_in_dim(values, 0, labels.index(label), keepdims=False)
+        labels.remove(label)
     return arranged(values, labels, structure.values)
 
 

@@ -88,3 +88,14 @@ def test_a_scalar_of_many_steps_is_differentiated_backwards():
     jaxpr = str(jax.make_jaxpr(gx.jacve(function))(x))
     assert "40000,40000" not in jaxpr
     assert_same(gx.jacve(function)(x), jax.grad(function)(x))
+
+
+def test_values_that_a_pattern_repeats_are_read_once():
+    """A solve by a matrix that depends on a sum of the input: the values do not vary along all labels."""
+
+    def function(x):
+        scale = 2 + jnp.sum(x)
+        return lax.custom_linear_solve(lambda v: scale * v, jnp.sin(x), lambda _, v: v / scale, symmetric=True)
+
+    x = array(3)
+    assert_same(gx.jacve(function)(x), jax.jacfwd(function)(x))
