@@ -1,5 +1,7 @@
 """The search as users call it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -188,3 +190,26 @@ def test_numbers_in_a_result_are_plain():
     result = alphagrad.search(TASKS["MLP"], budget=Budget(evaluations=1000))
     assert all(type(vertex) is int for vertex in result.order.vertices)
     assert not isinstance(result.value, np.generic)
+
+
+def test_eight_threads_search_and_run_what_they_found():
+    """As many searches side by side find what one finds alone, and their orders run as kernels of their own."""
+
+    def function(constant):
+        return lambda x, y: (jnp.sin(constant * x * y) / (x + y), jnp.exp(x) * y * constant, jnp.tanh(x - y))
+
+    def found(constant):
+        args = 1.0, 2.0
+        result = alphagrad.search(function(constant), *args, argnums=(0, 1), budget=Budget(evaluations=200))
+        jacobian = gx.jacve(function(constant), (0, 1), order=result.order, backend="native")
+        points = jnp.linspace(0.5, 1.5, 16)
+        assert_same(
+            jax.jit(jax.vmap(jacobian))(points, points + 1),
+            jax.vmap(jax.jacfwd(function(constant), (0, 1)))(points, points + 1),
+        )
+        return result.order.vertices, result.cost
+
+    alone = [found(2.0 + n % 3) for n in range(3)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda n: found(2.0 + n % 3), range(16)))
+    assert together == [alone[n % 3] for n in range(16)]
