@@ -20,9 +20,6 @@ import jax
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
 _CHUNK_WORK = 1 << 21
 
-# How many entries a page has.
-PAGE = 128
-
 
 class Slot(ctypes.Structure):
     """What an entry knows of its kernel; a line of the cache, so that kernels do not disturb each other."""
@@ -375,8 +372,8 @@ def chunk_size(statements: int) -> int:
 
 
 @cache
-def handler_code() -> str:
-    """The code of a page of entries."""
+def handler_code(size: int) -> str:
+    """The code of a page of so many entries."""
     posix = os.name == "posix"
     major, minor = _interface_version()
     handler = _HANDLER.substitute(
@@ -384,7 +381,7 @@ def handler_code() -> str:
         slots=SLOTS,
         recall=RECALL,
         drop=DROP,
-        page=PAGE,
+        page=size,
         gone=_GONE,
         gone_size=len(_GONE) + 1,
         major=major,
@@ -392,9 +389,9 @@ def handler_code() -> str:
         yield_core="%ignored = call i32 @sched_yield()" if posix else "",
         declare_yield="declare i32 @sched_yield()" if posix else "",
     )
-    entries = [_ENTRY.substitute(n=n, slots=SLOTS) for n in range(PAGE)]
-    table = ", ".join(f"ptr @entry{n}" for n in range(PAGE))
-    return "".join([handler, *entries, f"@{ENTRIES} = constant [{PAGE} x ptr] [{table}]\n"])
+    entries = [_ENTRY.substitute(n=n, slots=SLOTS) for n in range(size)]
+    table = ", ".join(f"ptr @entry{n}" for n in range(size))
+    return "".join([handler, *entries, f"@{ENTRIES} = constant [{size} x ptr] [{table}]\n"])
 
 
 @cache

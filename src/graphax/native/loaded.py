@@ -19,7 +19,7 @@ import jax
 
 from .. import _jax
 from . import disk, host
-from .handler import DROP, ENTRIES, PAGE, RECALL, SLOTS, THREAD_LIMIT, Slot, handler_code
+from .handler import DROP, ENTRIES, RECALL, SLOTS, THREAD_LIMIT, Slot, handler_code
 from .kernel import POINTS
 
 
@@ -49,19 +49,23 @@ class _Entry:
         self.needed_by: Callable[[], Loaded | None] = lambda: None
 
 
+# An entry takes a millisecond to compile, and most processes need a few.
+_FIRST_PAGE, _LARGEST_PAGE = 8, 128
+
+
 class _Page:
     """Entries with nothing in them yet."""
 
-    def __init__(self) -> None:
-        self.slots = (Slot * PAGE)()
-        code = handler_code()
+    def __init__(self, size: int) -> None:
+        self.slots = (Slot * size)()
+        code = handler_code(size)
         given = {
             THREAD_LIMIT: ctypes.addressof(host.thread_limit),
             SLOTS: ctypes.addressof(self.slots),
             RECALL: ctypes.cast(_recalled, ctypes.c_void_p).value,
         }
         self.library = _linked(_identity(code), lambda: host.machine_code(code), (ENTRIES, DROP), given)
-        self.addresses = list((ctypes.c_void_p * PAGE).from_address(self.library[ENTRIES]))
+        self.addresses = list((ctypes.c_void_p * size).from_address(self.library[ENTRIES]))
         self.drop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.library[DROP])
         self.used = 0
 
@@ -116,8 +120,8 @@ class _Registry:
 
     def _new_entry(self, name: str, identity: str, calling: Calling) -> _Entry:
         host.keep_freed_memory()
-        if not self.pages or self.pages[-1].used == PAGE:
-            self.pages.append(_Page())
+        if not self.pages or self.pages[-1].used == len(self.pages[-1].slots):
+            self.pages.append(_Page(min(_FIRST_PAGE << 2 * len(self.pages), _LARGEST_PAGE)))
         page = self.pages[-1]
         slot, address = page.slots[page.used], page.addresses[page.used]
         slot.inputs, slot.outputs, slot.chunk = calling.inputs, calling.outputs, calling.chunk
