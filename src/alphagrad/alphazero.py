@@ -49,8 +49,8 @@ class AlphaZeroConfig:
         learning_rate, schedule: annealed along a cosine to zero over so many iterations.
         largest_gradient: norm to which gradients are clipped.
         scaling: of costs to go, see `reward_scaling`.
-        states_at_once: of which gradients are taken together, at most, if one move of a minibatch has no more. Less
-            takes less memory; the steps of the optimizer are the same.
+        states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
+            in a minibatch. Fewer states need less memory; the updates are the same.
         network: its shape.
     """
 

@@ -19,7 +19,7 @@ class SearchError(AlphagradError):
 
 
 class NotEnoughMemoryError(AlphagradError):
-    """Training that takes more memory than there is."""
+    """Training needs more memory than is available."""
 
 
 def whole_number(name: str, given: Any, least: int) -> int:

@@ -1,4 +1,4 @@
-"""Whether training fits into memory, found out by compiling it; and if it does not, the settings with which it does."""
+"""Check that training fits into memory, by compiling it, and find settings that fit if it does not."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ from .memory import available, needed
 from .ppo import PPO, PPOConfig
 
 AgentConfig = AlphaZeroConfig | PPOConfig
-# How much of the memory that there is an iteration may take. The rest is for what compilers do not count, such as the
-# code, and what libraries work with.
+# The share of the available memory that an iteration may use. The compiler does not count the code itself, nor what
+# libraries allocate while they run.
 SHARE = 0.9
 
 
@@ -26,7 +26,7 @@ def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
 
 @dataclass(frozen=True)
 class Fitting:
-    """An agent's iteration, and what to change if it takes too much memory.
+    """An agent's iteration, and the settings to change if it needs too much memory.
 
     Attributes:
         config: of the agent.
@@ -52,36 +52,38 @@ class Fitting:
 
     @cached_property
     def compiled(self) -> Iteration:
-        """The iteration, compiled; an error if it takes more memory than there is."""
+        """The iteration, compiled; raises `NotEnoughMemoryError` if it needs more memory than it can use."""
         self.announce("compiling an iteration (a minute for large graphs)…")
-        size, room = self.memory, available(self.devices)
-        if size is not None and room is not None and size > SHARE * room:
-            raise NotEnoughMemoryError(
-                f"an iteration takes {_gigabytes(size)} of memory, and there are {_gigabytes(room)}; "
-                f"{self._advice(size, SHARE * room)}"
-            )
-        return self.iteration
+        size, all_there_is = self.memory, available(self.devices)
+        if size is None or all_there_is is None or size <= SHARE * all_there_is:
+            return self.iteration
+        room = SHARE * all_there_is
+        raise NotEnoughMemoryError(
+            f"training needs {_gigabytes(size)} of memory, but can use only {_gigabytes(room)} of the "
+            f"{_gigabytes(all_there_is)} available; {self._advice(size, room)}"
+        )
 
     @property
     def memory(self) -> int | None:
+        """Bytes that the iteration needs."""
         return needed(self.iteration.compiled, self.devices)
 
     def _advice(self, size: float, room: float) -> str:
         for config in self._smaller():
-            # Half of something takes no less than half the memory, so that need not be compiled to be known.
+            # Halving a setting at best halves the memory, so some settings cannot fit, and are not compiled.
             size /= 2
             if size > room:
                 continue
             settings = _settings(config, self.config)
-            self.announce(f"an iteration takes too much memory; compiling it with {settings}…")
+            self.announce(f"training needs too much memory; compiling it with {settings}…")
             size = replace(self, config=config).memory or 0
             if size <= room:
                 same = ", and learns the same" if config.environments == self.config.environments else ""
-                return f"with {settings} it takes {_gigabytes(size)}{same}"
-        return "fewer games do not help, so take smaller networks, such as ones with fewer channels"
+                return f"with {settings} it needs {_gigabytes(size)}{same}"
+        return "fewer games do not help, so use smaller networks, such as ones with fewer channels"
 
     def _smaller(self) -> Iterator[AgentConfig]:
-        """Configurations that take less memory: fewer states at once, then fewer games as well."""
+        """Configurations that need less memory: fewer states at once, then fewer games as well."""
         games, moves = self._games(self.config), self.boards.sizes.intermediates
         config = replace(self.config, states_at_once=min(self.config.states_at_once, games * moves))
         while config.states_at_once > games:
@@ -94,7 +96,7 @@ class Fitting:
                 yield config
 
     def _games(self, config: AgentConfig) -> int:
-        """Those of a minibatch on one device; a move of each is the least that a gradient is taken of."""
+        """How many games of a minibatch one device has. A chunk has at least one move of each."""
         minibatches = make_agent(config, self.boards.sizes).minibatches
         return max(config.environments // (len(self.devices) * minibatches), 1)
 

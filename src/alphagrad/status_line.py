@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-# Where stderr is not a terminal: seconds until the first line, which short work never comes to, and between lines.
+# Where stderr is not a terminal: seconds until the first line, so that short work prints none, and between lines.
 FIRST, EVERY = 15.0, 60.0
 
 
 class StatusLine:
     """A line on stderr; nothing if ``quiet``. It moves only on terminals that may be sent escape codes.
 
-    Elsewhere a thread prints how it stood last, so lines come even while something is compiled or solved.
+    Elsewhere a thread prints the latest status once a minute, also while something is compiled or solved.
     """
 
     def __init__(self, quiet: bool = False):

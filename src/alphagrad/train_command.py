@@ -112,8 +112,8 @@ def train(
 ) -> None:
     """Train an agent to find orders.
 
-    One agent learns all targets. If an iteration takes more memory than there is, that is said before it begins, with
-    the setting that fits. Ctrl-C ends after the iteration under way, with the best so far; the same command
+    One agent learns all targets. Training that needs more memory than is available ends before it starts, with an error
+    that names a setting that fits. Ctrl-C ends after the iteration under way, with the best so far; the same command
     again goes on.
     """
     from .cli_outputs import check_folder

@@ -106,12 +106,12 @@ def train(
         sizes: to which all games are padded, if not to those of the largest.
         devices: that share the environments; all of them (of all processes) by default.
         until_optimal: stop once all orders are certified to be optimal.
-        announce: is told what is being done before the first iteration is over.
+        announce: is called with a line of text for each phase before the first iteration ends, such as compiling.
 
     Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once.
 
     Raises:
-        NotEnoughMemoryError: an iteration takes more memory than there is; the message has the settings that fit.
+        NotEnoughMemoryError: training needs more memory than is available. The message names settings that fit.
     """
     _check_request(agent, seed, iterations, seconds, checkpoint_every, sizes)
     graphs = _named(targets)
@@ -200,7 +200,7 @@ class _Run:
     def _iterate(self, first: bool) -> tuple[TrainingState, dict[str, Array]]:
         iterate = self._fitting.compiled
         if first:
-            self._fitting.announce("playing and learning, for the first time…")
+            self._fitting.announce("running the first iteration…")
         return iterate(self._state)
 
     def _seconds(self) -> float:

@@ -1,7 +1,7 @@
 """What both agents share in learning: minibatches of whole games, their gradients in chunks, and means over devices.
 
-The gradient of a minibatch is a sum over its moves. Networks keep what they computed for every state until its
-gradient is taken, which is by far the most that training has in memory. So the sum is taken in chunks of a few moves.
+The gradient of a minibatch is a sum over its moves. To compute it, a network keeps megabytes of intermediate results
+for every state. So the sum is computed in chunks of a few moves, and only the results of one chunk are in memory.
 """
 
 import math
@@ -31,7 +31,7 @@ def minibatches(games: Any, number: int) -> Any:
 
 
 def moves_at_once(moves: int, games: int, states: int) -> int:
-    """How many moves of all these games a chunk has: at most so many states, if one move has no more, and chunks of
+    """The number of moves in a chunk of all these games: at most ``states`` states, but at least one move. Chunks have
     about the same size."""
     chunks = math.ceil(moves / max(states // games, 1))
     return math.ceil(moves / chunks)

@@ -34,7 +34,7 @@ def check_refusal(config, room, monkeypatch):
     """What is suggested must fit by the same account."""
     message, said = refusal(config, room, monkeypatch)
     assert said[0].startswith("compiling an iteration")
-    assert all("takes too much memory; compiling it with --set " in line for line in said[1:])
+    assert all("needs too much memory; compiling it with --set " in line for line in said[1:])
     changed = configured(config, re.findall(r"--set (\S+)", message))
     assert fitted(changed).memory <= SHARE * room
     assert ("learns the same" in message) == (changed.environments == config.environments)
@@ -54,7 +54,9 @@ def test_what_is_suggested_fits(name, monkeypatch):
 def test_what_cannot_fit_is_told(monkeypatch):
     monkeypatch.setattr(Fitting, "memory", MADE_UP)
     message, said = refusal(replace(AGENTS["ppo"], states_at_once=40_000_000), 500, monkeypatch)
-    assert message.startswith("an iteration takes 8.0 GB of memory, and there are 0.0 GB; fewer games do not help")
+    assert message.startswith(
+        "training needs 8.0 GB of memory, but can use only 0.0 GB of the 0.0 GB available; fewer games "
+    )
     assert len(said) == 1
 
 

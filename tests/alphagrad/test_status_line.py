@@ -57,8 +57,9 @@ def test_silence(moving, monkeypatch, capsys):
 
 COMMANDS = {
     ("search", "RoeFlux_1d", "--budget", "0.3", "--no-record"): "best ",
-    ("search", "EnzymeReaction", "--certified", "--counting", "raw", "--no-record"): "",
-    ("table", "EnzymeReaction", "--budget", "0.2", "--counting", "raw"): "EnzymeReaction, raw: best ",
+    # Long enough to work on a proof.
+    ("search", "RoeFlux_1d", "--budget", "2.1", "--no-record"): "of 2.1 s",
+    ("table", "RoeFlux_1d", "--budget", "0.2", "--counting", "raw"): "RoeFlux_1d, raw: best ",
     ("tasks",): "tracing ",
     ("bench", "EnzymeReaction", "--batch", "2", "--repeat", "2", "--orders", "rev", "--peers", "none"): "compiling ",
     ("train", "ppo", "EnzymeReaction", "--iterations", "1"): "compiling an iteration",
@@ -71,14 +72,16 @@ def slow_training(graphs, config, announce, **options):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command[0]}-{len(command)}")
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_say_how_they_stand(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(training, "train", slow_training)
     told = alphagrad(*command)
-    assert any(line.startswith(COMMANDS[command]) or COMMANDS[command] in line for line in told.stderr.splitlines())
-    silent = alphagrad(*command, "--quiet")
-    assert silent.stderr.replace("alphagrad: interrupted; nothing was written\n", "") == ""
+    assert any(COMMANDS[command] in line for line in told.stderr.splitlines())
+
+
+def test_commands_can_be_silent():
+    assert alphagrad("tasks", "--quiet").stderr == ""
 
 
 def test_data_are_apart_from_lines():
