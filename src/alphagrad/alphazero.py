@@ -68,7 +68,7 @@ class AlphaZeroConfig:
     schedule: int = 5000
     largest_gradient: float = 1.0
     scaling: str = "root"
-    states_at_once: int = 512
+    states_at_once: int = 1024
     network: NetworkConfig = field(default_factory=NetworkConfig)
 
 

@@ -57,7 +57,7 @@ class PPOConfig:
     discount: float = 1.0
     trace: float = 0.95
     scaling: str = "root"
-    states_at_once: int = 512
+    states_at_once: int = 1024
     policy_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=5))
     value_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=4))
 

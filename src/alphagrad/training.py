@@ -182,7 +182,8 @@ class _Run:
         first, earlier = self._resume(checkpoints)
         iteration = saved = first
         while True:
-            seconds = earlier + self._seconds()
+            # Compiling counts, but leaves time for one iteration.
+            seconds = earlier + (self._seconds() if iteration > first else 0.0)
             stopped = self._limits.reached(iteration, self._agreed(seconds), self._best.optimal)
             if interrupt.pressed and iteration > first:
                 stopped = stopped or "interrupted"
