@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .alphazero import AlphaZeroConfig
     from .api import search
     from .budget import Budget, Progress
-    from .errors import AlphagradError, SearchError, TaskError
+    from .errors import AlphagradError, NotEnoughMemoryError, SearchError, TaskError
     from .finders.objective import Objective
     from .networks import NetworkConfig
     from .ppo import PPOConfig
@@ -27,6 +27,7 @@ _PLACES = {
     "Budget": "budget",
     "Progress": "budget",
     "AlphagradError": "errors",
+    "NotEnoughMemoryError": "errors",
     "SearchError": "errors",
     "TaskError": "errors",
     "Objective": "finders.objective",
@@ -47,6 +48,7 @@ __all__ = [
     "AlphagradError",
     "Budget",
     "NetworkConfig",
+    "NotEnoughMemoryError",
     "Objective",
     "PPOConfig",
     "Progress",

@@ -18,9 +18,18 @@ from jax import Array
 
 from . import game
 from .game import GameState, GameTables, Sizes
-from .games import Boards, Episodes, ValueScale, costs_to_go, view
+from .games import Boards, Environments, Episodes, ValueScale, costs_to_go, view
 from .networks import NetworkConfig, PolicyValueNetwork
-from .updates import mean_over_devices, minibatches, number_of_minibatches
+from .updates import (
+    NO_ACTION,
+    filled_up,
+    in_chunks,
+    mean_over_devices,
+    minibatches,
+    moves_at_once,
+    number_of_minibatches,
+    summed_gradient,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,8 @@ class AlphaZeroConfig:
         learning_rate, schedule: annealed along a cosine to zero over so many iterations.
         largest_gradient: norm to which gradients are clipped.
         scaling: of costs to go, see `reward_scaling`.
+        states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
+            in a minibatch. Fewer states need less memory; the updates are the same.
         network: its shape.
     """
 
@@ -57,6 +68,7 @@ class AlphaZeroConfig:
     schedule: int = 5000
     largest_gradient: float = 1.0
     scaling: str = "root"
+    states_at_once: int = 1024
     network: NetworkConfig = field(default_factory=NetworkConfig)
 
 
@@ -73,6 +85,15 @@ class Lesson(NamedTuple):
     tasks: Array
     actions: Array
     policies: Array
+
+
+class Batch(NamedTuple):
+    """Moves to take a gradient of, [moves, games] each; ``weights`` add up to 1 over a minibatch."""
+
+    states: GameState
+    policies: Array
+    targets: Array
+    weights: Array
 
 
 class AlphaZero:
@@ -160,9 +181,14 @@ class AlphaZero:
         return logits, -self._values.cost(prediction, reference)
 
     def _learn(self, learner: Learner, boards: Boards, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
+        games, moves = lesson.actions.shape
+        size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
+
         def update(learner: Learner, part: Lesson) -> tuple[Learner, dict[str, Array]]:
-            (_, metrics), gradient = eqx.filter_value_and_grad(self._loss, has_aux=True)(learner.network, boards, part)
-            gradient, metrics = mean_over_devices((gradient, metrics))
+            environments = boards.environments(part.tasks)
+            chunks = in_chunks(self._batch(environments, part, size), size)
+            summed = summed_gradient(partial(self._loss, environments), learner.network, chunks)
+            gradient, metrics = mean_over_devices(summed)
             change, optimizer = self._optimizer.update(gradient, learner.optimizer, learner.network)
             return Learner(eqx.apply_updates(learner.network, change), optimizer), metrics
 
@@ -172,16 +198,20 @@ class AlphaZero:
         learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
         return learner, jax.tree.map(jnp.mean, metrics)
 
-    def _loss(self, network: PolicyValueNetwork, boards: Boards, lesson: Lesson) -> tuple[Array, dict[str, Array]]:
-        environments = boards.environments(lesson.tasks)
-        replay = environments.replay(lesson.actions)
-        logits, predictions = jax.vmap(lambda states: network(*environments.view(states)))(replay.states)
-        policies = jnp.swapaxes(lesson.policies, 0, 1)
-        policy_losses = optax.softmax_cross_entropy(logits, policies)
-        targets = self._values.target(costs_to_go(replay.costs), environments.references)
+    def _batch(self, environments: Environments, lesson: Lesson, size: int) -> Batch:
+        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
+        replay = environments.replay(filled_up(lesson.actions, size, NO_ACTION))
         weights = replay.active / mean_over_devices(jnp.sum(replay.active))
-        policy_loss = jnp.sum(weights * policy_losses)
-        value_loss = jnp.sum(weights * jnp.square(predictions - targets))
-        entropy = jnp.sum(weights * jnp.sum(jax.scipy.special.entr(policies), -1))
+        policies = jnp.swapaxes(filled_up(lesson.policies, size), 0, 1)
+        targets = self._values.target(costs_to_go(replay.costs), environments.references)
+        return Batch(replay.seen, policies, targets, weights)
+
+    def _loss(
+        self, environments: Environments, network: PolicyValueNetwork, batch: Batch
+    ) -> tuple[Array, dict[str, Array]]:
+        logits, predictions = network(*jax.vmap(environments.view)(batch.states))
+        policy_loss = jnp.sum(batch.weights * optax.softmax_cross_entropy(logits, batch.policies))
+        value_loss = jnp.sum(batch.weights * jnp.square(predictions - batch.targets))
+        entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.policies), -1))
         metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "target_entropy": entropy}
         return policy_loss + self.config.value_weight * value_loss, metrics

@@ -156,7 +156,7 @@ def _run(options: Options, output: Output) -> int:
 
     # A file that a run leaves before its end says that it was interrupted, and the same command goes on.
     unfinished = report((), interrupted=True).as_dict()
-    with StatusLine(output.quiet or output.as_json) as line:
+    with StatusLine(output.quiet) as line:
         earlier = () if output.save is None or promise else _unfinished(output.save, unfinished, line.say)
         benchmark = Benchmark(
             Effort(options.repeat, options.seconds),

@@ -116,7 +116,7 @@ Orders = Annotated[
 Budgeted = Annotated[float, typer.Option("--budget", help="Seconds for each search.", metavar="SECONDS")]
 Seed = Annotated[int, typer.Option(help="Of all random choices.", metavar="N", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; in a pipe that is a line a minute.")]
 
 
 def picture_of(what: str) -> Any:

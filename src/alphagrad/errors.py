@@ -18,6 +18,10 @@ class SearchError(AlphagradError):
     """A search that was asked for in a way that makes no sense."""
 
 
+class NotEnoughMemoryError(AlphagradError):
+    """Training needs more memory than is available."""
+
+
 def whole_number(name: str, given: Any, least: int) -> int:
     """``given``, if it is a whole number of at least so much."""
     try:

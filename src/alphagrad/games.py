@@ -31,9 +31,10 @@ class Episodes(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Episodes played again, [moves, episodes, ...]: the states, what moves cost, and whether there was one to make."""
+    """Episodes played again, [moves, episodes, ...]: what was seen of states, the costs of moves, and whether there was
+    a move to make."""
 
-    states: GameState
+    seen: Any
     costs: Array
     active: Array
 
@@ -144,12 +145,12 @@ class Environments:
         states, (actions, notes) = jax.lax.scan(move, self.start(), jnp.arange(moves))
         return Episodes(self.tasks, actions.T, states.cost), notes
 
-    def replay(self, actions: Array) -> Replay:
-        """The states that led to these actions, [episodes, moves]."""
+    def replay(self, actions: Array, look: Callable[[GameState], Any] = lambda states: states) -> Replay:
+        """What ``look`` sees of the states that led to these actions, [episodes, moves]; by default all of it."""
 
         def move(states: GameState, chosen: Array) -> tuple[GameState, Replay]:
             after, costs = self.step(states, chosen)
-            return after, Replay(states, costs, ~self.each(game.is_over)(states))
+            return after, Replay(look(states), costs, ~self.each(game.is_over)(states))
 
         return jax.lax.scan(move, self.start(), actions.T)[1]
 

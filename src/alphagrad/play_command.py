@@ -41,7 +41,7 @@ def play(
         from .status_line import StatusLine
         from .trained import Trained
 
-        with StatusLine(quiet or as_json) as line:
+        with StatusLine(quiet) as line:
             line.show("compiling the network, and playing…")
             trained = Trained.load(agent)
             order, objective = trained.order(graph), trained.objective

@@ -4,6 +4,7 @@ An iteration plays one whole game in every environment, so a rollout is as long 
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,9 +14,17 @@ import optax
 from jax import Array
 
 from .game import GameState, Sizes
-from .games import Boards, Environments, Episodes, Replay, ValueScale, costs_to_go
+from .games import Boards, Environments, Episodes, ValueScale, costs_to_go
 from .networks import NetworkConfig, PolicyNetwork, ValueNetwork
-from .updates import mean_over_devices, minibatches
+from .updates import (
+    NO_ACTION,
+    filled_up,
+    in_chunks,
+    mean_over_devices,
+    minibatches,
+    moves_at_once,
+    summed_gradient,
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,8 @@ class PPOConfig:
         largest_gradient: norm to which gradients are clipped.
         discount, trace: of generalised advantage estimation. Costs add up, so nothing is discounted.
         scaling: of costs to go, see `reward_scaling`.
+        states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
+            in a minibatch. Fewer states need less memory; the updates are the same.
         policy_network, value_network: their shapes.
     """
 
@@ -46,6 +57,7 @@ class PPOConfig:
     discount: float = 1.0
     trace: float = 0.95
     scaling: str = "root"
+    states_at_once: int = 1024
     policy_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=5))
     value_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=4))
 
@@ -69,6 +81,17 @@ class Lesson(NamedTuple):
     actions: Array
     log_probabilities: Array
     advantages: Array
+
+
+class Batch(NamedTuple):
+    """Moves to take a gradient of, [moves, games] each; ``weights`` add up to 1 over a minibatch."""
+
+    states: GameState
+    actions: Array
+    log_probabilities: Array
+    advantages: Array
+    targets: Array
+    weights: Array
 
 
 class PPO:
@@ -112,8 +135,8 @@ class PPO:
     def _advantages(self, value: ValueNetwork, boards: Boards, episodes: Episodes) -> Array:
         """Generalised advantage estimates, [moves, games]."""
         environments = boards.environments(episodes.tasks)
-        replay = environments.replay(episodes.actions)
-        expected = -self._values.cost(_over_moves(value, environments, replay), environments.references)
+        replay = environments.replay(episodes.actions, lambda states: value(*environments.view(states)))
+        expected = -self._values.cost(replay.seen, environments.references)
         expected = jnp.where(replay.active, expected, 0.0)
         expected_next = jnp.concatenate([expected[1:], jnp.zeros_like(expected[:1])])
         surprises = -replay.costs / environments.references + self.config.discount * expected_next - expected
@@ -125,9 +148,14 @@ class PPO:
         return jax.lax.scan(accumulate, jnp.zeros_like(surprises[0]), surprises, reverse=True)[1]
 
     def _learn(self, learner: Learner, boards: Boards, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
+        games, moves = lesson.actions.shape
+        size = moves_at_once(moves, games // self.config.minibatches, self.config.states_at_once)
+
         def update(learner: Learner, part: Lesson) -> tuple[Learner, dict[str, Array]]:
-            (_, metrics), gradient = eqx.filter_value_and_grad(self._loss, has_aux=True)(learner.networks, boards, part)
-            gradient, metrics = mean_over_devices((gradient, metrics))
+            environments = boards.environments(part.tasks)
+            chunks = in_chunks(self._batch(environments, part, size), size)
+            summed = summed_gradient(partial(self._loss, environments), learner.networks, chunks)
+            gradient, metrics = mean_over_devices(summed)
             change, optimizer = self._optimizer.update(gradient, learner.optimizer, learner.networks)
             return Learner(eqx.apply_updates(learner.networks, change), optimizer), metrics
 
@@ -137,26 +165,28 @@ class PPO:
         learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
         return learner, jax.tree.map(jnp.mean, metrics)
 
-    def _loss(self, networks: Networks, boards: Boards, lesson: Lesson) -> tuple[Array, dict[str, Array]]:
-        environments = boards.environments(lesson.tasks)
-        replay = environments.replay(lesson.actions)
+    def _batch(self, environments: Environments, lesson: Lesson, size: int) -> Batch:
+        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
+        actions = filled_up(lesson.actions, size, NO_ACTION)
+        replay = environments.replay(actions)
         weights = replay.active / mean_over_devices(jnp.sum(replay.active))
-        logits = _over_moves(networks.policy, environments, replay)
-        log_probabilities = _log_probabilities(logits, lesson.actions.T)
-        ratio = jnp.exp(log_probabilities - lesson.log_probabilities.T)
-        advantages = _normalised(lesson.advantages.T, weights)
+        log_probabilities, advantages = (
+            filled_up(moves, size).T for moves in (lesson.log_probabilities, lesson.advantages)
+        )
+        targets = self._values.target(costs_to_go(replay.costs), environments.references)
+        return Batch(replay.seen, actions.T, log_probabilities, _normalised(advantages, weights), targets, weights)
+
+    def _loss(self, environments: Environments, networks: Networks, batch: Batch) -> tuple[Array, dict[str, Array]]:
+        weights, advantages = batch.weights, batch.advantages
+        observed = jax.vmap(environments.view)(batch.states)
+        logits, predictions = networks.policy(*observed), networks.value(*observed)
+        ratio = jnp.exp(_log_probabilities(logits, batch.actions) - batch.log_probabilities)
         clipped = jnp.clip(ratio, 1 - self.config.clip, 1 + self.config.clip)
         policy_loss = -jnp.sum(weights * jnp.minimum(ratio * advantages, clipped * advantages))
-        targets = self._values.target(costs_to_go(replay.costs), environments.references)
-        predictions = _over_moves(networks.value, environments, replay)
-        value_loss = jnp.sum(weights * jnp.square(predictions - targets))
+        value_loss = jnp.sum(weights * jnp.square(predictions - batch.targets))
         entropy = -jnp.sum(weights * jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), -1))
         loss = policy_loss + self.config.value_weight * value_loss - self.config.entropy_weight * entropy
         return loss, {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
-
-
-def _over_moves(network: Any, environments: Environments, replay: Replay) -> Array:
-    return jax.vmap(lambda states: network(*environments.view(states)))(replay.states)
 
 
 def _log_probabilities(logits: Array, actions: Array) -> Array:

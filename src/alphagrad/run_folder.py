@@ -20,22 +20,28 @@ class RunError(AlphagradError):
 class RunFolder:
     """A folder with ``config.json``, ``metrics.jsonl``, and ``orders/<task>.json``; files are replaced as a whole.
 
-    Only the first of several processes writes.
+    A folder that has a run of another configuration is an error, and there is none before `create`. Only the first of
+    several processes writes.
     """
 
     def __init__(self, path: str | os.PathLike, configuration: dict[str, Any], writes: bool = True):
         self.path = Path(path)
         self._writes = writes
         self._metrics = self.path / "metrics.jsonl"
-        known = self.path / "config.json"
-        if known.exists():
-            _compare(_read(known), json.loads(json.dumps(configuration)), self.path)
-        elif writes:
-            try:
-                (self.path / "orders").mkdir(parents=True, exist_ok=True)
-                replace_file(known, json.dumps(configuration, indent=1) + "\n")
-            except OSError as error:
-                raise RunError(f"a run cannot be kept in {self.path}: {error.strerror}; give another folder") from None
+        self._config, self._text = self.path / "config.json", json.dumps(configuration, indent=1)
+        self.new = not self._config.exists()
+        if not self.new:
+            _compare(_read(self._config), json.loads(self._text), self.path)
+
+    def create(self) -> None:
+        """Write the configuration down, if that has not been done."""
+        if not self._writes or not self.new:
+            return
+        try:
+            (self.path / "orders").mkdir(parents=True, exist_ok=True)
+            replace_file(self._config, self._text + "\n")
+        except OSError as error:
+            raise RunError(f"a run cannot be kept in {self.path}: {error.strerror}; give another folder") from None
 
     @property
     def checkpoints(self) -> Path:

@@ -69,9 +69,10 @@ def search(
     objective = minimize if clocked else Objective.of(weights(minimize), counting)
     _check_outputs(save, plot, clocked)
     found = find(target, args, argnums)
-    graph = found.graph(simplify)
-    first = _first_order(start, graph)
-    with ProgressLine(limit, quiet or as_json) as line:
+    with ProgressLine(limit, quiet) as line:
+        line.show(f"tracing {target}…")
+        graph = found.graph(simplify)
+        first = _first_order(start, graph)
         if method in FINDERS:
             line.prepare(method)
         if clocked:

@@ -71,7 +71,7 @@ def show(
         raise SearchError(f"--step {step}: there are {len(graph.intermediates)} vertices to eliminate; give 0 to that")
     # Before the first step all orders are alike.
     names = order or (["fwd"] if drawn and step == 0 else ["best"] if drawn else list(DEFAULT_ORDERS))
-    view = _views([(target, graph)], counting, names, budget, quiet or as_json)[0]
+    view = _views([(target, graph)], counting, names, budget, quiet)[0]
     content = _drawing(view, step, path.suffix) if drawn else _page([view], view.title, [], step)
     path.write_text(content, encoding="utf-8")
     if plot is not None:
@@ -108,7 +108,7 @@ def report(
     check_writable("--out", out, (PAGE,))
     measured = [] if timings is None else read_timings(timings)
     graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets or ())]
-    views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet or as_json)
+    views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet)
     out.write_text(_page(views, ", ".join(view.title for view in views), measured), encoding="utf-8")
     _conclude(views, out, as_json, open_page)
 

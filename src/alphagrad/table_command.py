@@ -24,7 +24,7 @@ def tasks(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
     columns = ["name", "field", "inputs", "intermediates", "outputs", "description"]
     rows = []
-    with StatusLine(quiet or as_json) as line:
+    with StatusLine(quiet) as line:
         for task in (TASKS | UNSEEN).values():
             line.show(f"tracing {task.name}…")
             graph = task.graph()
@@ -54,7 +54,7 @@ def table(
     limit = Budget.of(budget)
     chosen = select(names or [])
     rows, stopped = [], False
-    with ProgressLine(limit, quiet or as_json) as line:
+    with ProgressLine(limit, quiet) as line:
         line.prepare("auto")
         try:
             for row in compare(chosen, counting, limit, line.entitle, line.show):

@@ -13,6 +13,7 @@ from .cli_options import Args, AsJson, Counting, Minimize, Quiet, Seed, TargetNa
 from .cli_stops import interrupted
 
 if TYPE_CHECKING:
+    from .status_line import StatusLine
     from .target import Target
     from .training import TrainingProgress
 
@@ -111,7 +112,8 @@ def train(
 ) -> None:
     """Train an agent to find orders.
 
-    One agent learns all targets. Ctrl-C ends after the iteration under way, with the best so far; the same command
+    One agent learns all targets. Training that needs more memory than is available ends before it starts, with an error
+    that names a setting that fits. Ctrl-C ends after the iteration under way, with the best so far; the same command
     again goes on.
     """
     from .cli_outputs import check_folder
@@ -134,27 +136,14 @@ def train(
 
 def _run(options: Options, config: Any, targets: dict[str, "Target"], output: Output) -> None:
     from .status_line import StatusLine
-    from .tracking import tracked
-    from .training import train as run_training
     from .training_report import Report, write_results
 
-    graphs = {name: target.graph(simplify=False) for name, target in targets.items()}
-    _check_graphs(graphs)
     minimize, folder = weights(options.minimize), output.folder
-    with StatusLine(output.quiet or output.as_json) as line, tracked(output.tracker, folder, asdict(config)) as track:
-        line.show("preparing the games, compiling (a minute for large graphs)…")
-
-        def show(now: "TrainingProgress") -> None:
-            line.show(now)
-            track(now)
-
-        try:
-            stopped = run_training(
-                graphs, config, counting=options.counting, minimize=minimize, seed=options.seed, folder=folder,
-                iterations=options.iterations, seconds=options.seconds, progress=show,
-            ).stopped  # fmt: skip
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+    with StatusLine(output.quiet) as line:
+        line.show(f"tracing {', '.join(targets)}…")
+        graphs = {name: target.graph(simplify=False) for name, target in targets.items()}
+        _check_graphs(graphs)
+        stopped = _trained(options, config, graphs, output, line)
     report = Report.of(options.agent, folder, targets, graphs, options.counting, minimize, stopped)
     if output.results is not None:
         write_results(output.results, report, config, options.seed, options.command())
@@ -164,6 +153,28 @@ def _run(options: Options, config: Any, targets: dict[str, "Target"], output: Ou
         typer.echo(report)
     if stopped == "interrupted":
         raise interrupted(f"the run is kept in {folder}, and the same command goes on")
+
+
+def _trained(options: Options, config: Any, graphs: dict[str, Any], output: Output, line: "StatusLine") -> str:
+    """Train, and say why that ended."""
+    from .tracking import tracked
+    from .training import train as run_training
+
+    with tracked(output.tracker, output.folder, asdict(config)) as track:
+        line.show("preparing the games…")
+
+        def show(now: "TrainingProgress") -> None:
+            line.show(now)
+            track(now)
+
+        try:
+            return run_training(
+                graphs, config, counting=options.counting, minimize=weights(options.minimize), seed=options.seed,
+                folder=output.folder, iterations=options.iterations, seconds=options.seconds, progress=show,
+                announce=line.show,
+            ).stopped  # fmt: skip
+        except KeyboardInterrupt:
+            return "interrupted"
 
 
 def _check(options: Options) -> None:

@@ -17,12 +17,13 @@ from . import game
 from .alphazero import AlphaZeroConfig
 from .checkpoints import Checkpoints
 from .finders.objective import Objective
+from .fitting import AgentConfig, make_agent
 from .game import GameState, GameTables, Sizes, VertexGame
 from .games import view
+from .iteration import TrainingState
 from .networks import NetworkConfig
 from .ppo import PPOConfig
 from .run_folder import RunError
-from .training import AgentConfig, TrainingState, make_agent
 
 CONFIGS: dict[str, type[AgentConfig]] = {"AlphaZero": AlphaZeroConfig, "PPO": PPOConfig}
 

@@ -11,58 +11,28 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.experimental.multihost_utils import broadcast_one_to_all
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from graphax import ComputationGraph, Order
 
-from .alphazero import AlphaZero, AlphaZeroConfig
+from .alphazero import AlphaZeroConfig
 from .best_orders import BestOrders
 from .checkpoints import Checkpoints
 from .errors import SearchError, whole_number
+from .fitting import AgentConfig, Fitting
 from .game import Sizes
-from .games import Boards, Episodes, Games
+from .games import Games
 from .interrupt import Interrupt, deferred_interrupt
-from .ppo import PPO, PPOConfig
+from .iteration import TrainingState
+from .ppo import PPOConfig
 from .run_folder import RunFolder
 from .settings import check as check_configuration
 from .tasks.task import Task
-from .updates import DEVICES
-
-AgentConfig = AlphaZeroConfig | PPOConfig
-
-
-class Agent(Protocol):
-    """A way to learn to play, on each device with some of the environments."""
-
-    name: str
-    environments: int
-    minibatches: int
-
-    def init(self, key: Array) -> Any:
-        """What the agent has learnt, at first nothing: a pytree of arrays."""
-
-    def iterate(
-        self, learner: Any, boards: Boards, tasks: Array, keys: Array
-    ) -> tuple[Any, Episodes, dict[str, Array]]:
-        """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
-        numbers to report."""
-
-
-class TrainingState(NamedTuple):
-    """All that an iteration depends on."""
-
-    iteration: Array
-    best_cost: Array
-    best_actions: Array
-    learner: Any
 
 
 @dataclass(frozen=True)
@@ -119,6 +89,7 @@ def train(
     sizes: Sizes | None = None,
     devices: Sequence[jax.Device] | None = None,
     until_optimal: bool = True,
+    announce: Callable[[str], None] | None = None,
 ) -> TrainingResult:
     """Train an agent on one task, or on several at once.
 
@@ -135,8 +106,12 @@ def train(
         sizes: to which all games are padded, if not to those of the largest.
         devices: that share the environments; all of them (of all processes) by default.
         until_optimal: stop once all orders are certified to be optimal.
+        announce: is called with a line of text for each phase before the first iteration ends, such as compiling.
 
     Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once.
+
+    Raises:
+        NotEnoughMemoryError: training needs more memory than is available. The message names settings that fit.
     """
     _check_request(agent, seed, iterations, seconds, checkpoint_every, sizes)
     graphs = _named(targets)
@@ -145,9 +120,14 @@ def train(
     writes = jax.process_index() == 0
     run_folder = None if folder is None else RunFolder(folder, configuration, writes)
     limits = _Limits(iterations, seconds, until_optimal)
-    player = make_agent(agent, games.boards.sizes)
-    best = BestOrders(games, list(graphs), player.name, seed, run_folder)
-    run = _Run(player, games.boards, best, seed, limits, run_folder, devices)
+    places = tuple(jax.devices() if devices is None else devices)
+    fitting = Fitting(agent, games.boards, seed, places, announce or (lambda text: None))
+    best = BestOrders(games, list(graphs), fitting.agent.name, seed, run_folder)
+    run = _Run(fitting, best, limits, run_folder)
+    if run_folder and run_folder.new:
+        # Nothing is written for a run that cannot begin.
+        _ = fitting.compiled
+        run_folder.create()
     checkpoints = None if run_folder is None else Checkpoints(run_folder.checkpoints)
     with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
         return run.train(checkpoints, checkpoint_every, progress, interrupt)
@@ -170,10 +150,6 @@ def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpo
     check_configuration(agent)
 
 
-def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
-    return AlphaZero(config, sizes) if isinstance(config, AlphaZeroConfig) else PPO(config, sizes)
-
-
 @dataclass(frozen=True)
 class _Limits:
     iterations: int | None
@@ -191,63 +167,10 @@ class _Limits:
 class _Run:
     """A training run under way."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        boards: Boards,
-        best: BestOrders,
-        seed: int,
-        limits: _Limits,
-        folder: RunFolder | None,
-        devices: Sequence[jax.Device] | None,
-    ):
-        self._agent, self._best, self._seed, self._limits, self._folder = agent, best, seed, limits, folder
-        shared = np.array(jax.devices() if devices is None else devices)
-        mesh = Mesh(shared, (DEVICES,), axis_types=(AxisType.Auto,))
-        if agent.environments % (mesh.size * agent.minibatches):
-            raise SearchError(
-                f"{agent.environments} environments cannot be shared equally by {mesh.size} devices in "
-                f"{agent.minibatches} minibatches"
-            )
-        everywhere, spread = PartitionSpec(), PartitionSpec(DEVICES)
-        numbers = np.arange(agent.environments, dtype=np.int32)
-        self._environments = _placed(numbers, NamedSharding(mesh, spread))
-        self._boards = jax.tree.map(lambda leaf: _placed(np.asarray(leaf), NamedSharding(mesh, everywhere)), boards)
-        first_state = partial(self._first_state, len(boards.references), boards.sizes.intermediates)
-        self._state = jax.jit(first_state, out_shardings=NamedSharding(mesh, everywhere))()
-        iteration = jax.shard_map(
-            self._iteration,
-            mesh=mesh,
-            in_specs=(everywhere, everywhere, spread),
-            out_specs=everywhere,
-            check_vma=False,
-        )
-        self._iterate = jax.jit(iteration, donate_argnums=0)
-
-    def _first_state(self, tasks: int, moves: int) -> TrainingState:
-        learner = self._agent.init(jax.random.fold_in(jax.random.key(self._seed), 0))
-        no_cost, no_actions = jnp.full(tasks, jnp.inf, jnp.float32), jnp.zeros((tasks, moves), jnp.int32)
-        return TrainingState(jnp.asarray(0, jnp.int32), no_cost, no_actions, learner)
-
-    def _iteration(
-        self, state: TrainingState, boards: Boards, environments: Array
-    ) -> tuple[TrainingState, dict[str, Array]]:
-        """One iteration, on each device for its environments."""
-        number = state.iteration + 1
-        task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), number))
-        tasks = boards.assigned(task_key, environments, self._agent.environments)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
-        learner, episodes, metrics = self._agent.iterate(state.learner, boards, tasks, keys)
-        episodes = jax.lax.all_gather(episodes, DEVICES, tiled=True)
-        ours = episodes.tasks == jnp.arange(len(boards.references))[:, None]
-        costs = jnp.where(ours, episodes.cost, jnp.inf)
-        least, winner = jnp.min(costs, 1), jnp.argmin(costs, 1)
-        better = least < state.best_cost
-        best_cost = jnp.where(better, least, state.best_cost)
-        best_actions = jnp.where(better[:, None], episodes.actions[winner], state.best_actions)
-        mean = jnp.sum(jnp.where(ours, episodes.cost, 0.0), 1) / jnp.sum(ours, 1)
-        metrics = {"best_cost": best_cost, "least_cost": least, "mean_cost": mean, **metrics}
-        return TrainingState(number, best_cost, best_actions, learner), metrics
+    def __init__(self, fitting: Fitting, best: BestOrders, limits: _Limits, folder: RunFolder | None):
+        self._began = time.monotonic()
+        self._fitting, self._best, self._limits, self._folder = fitting, best, limits, folder
+        self._state = fitting.iteration.first_state()
 
     def train(
         self,
@@ -257,9 +180,10 @@ class _Run:
         interrupt: Interrupt,
     ) -> TrainingResult:
         first, earlier = self._resume(checkpoints)
-        began, iteration, saved = time.monotonic(), first, first
+        iteration = saved = first
         while True:
-            seconds = earlier + time.monotonic() - began
+            # Compiling counts, but leaves time for one iteration.
+            seconds = earlier + (self._seconds() if iteration > first else 0.0)
             stopped = self._limits.reached(iteration, self._agreed(seconds), self._best.optimal)
             if interrupt.pressed and iteration > first:
                 stopped = stopped or "interrupted"
@@ -268,11 +192,20 @@ class _Run:
                 saved = iteration
             if stopped:
                 return TrainingResult(dict(self._best.orders), self._state.learner, iteration, seconds, stopped)
-            self._state, measured = self._iterate(self._state, self._boards, self._environments)
+            self._state, measured = self._iterate(iteration == first)
             iteration += 1
             metrics = {name: np.asarray(value).tolist() for name, value in measured.items()}
             self._best.offer(metrics["best_cost"], lambda: np.asarray(self._state.best_actions))
-            self._report(iteration, iteration - first, earlier, time.monotonic() - began, metrics, progress)
+            self._report(iteration, iteration - first, earlier, metrics, progress)
+
+    def _iterate(self, first: bool) -> tuple[TrainingState, dict[str, Array]]:
+        iterate = self._fitting.compiled
+        if first:
+            self._fitting.announce("running the first iteration…")
+        return iterate(self._state)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
 
     def _resume(self, checkpoints: Checkpoints | None) -> tuple[int, float]:
         """Load the newest checkpoint; returns its iteration, and the seconds that were spent."""
@@ -295,23 +228,18 @@ class _Run:
         iteration: int,
         recent: int,
         earlier: float,
-        seconds: float,
         metrics: dict[str, Any],
         progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
-        games, rate = iteration * self._agent.environments, recent * self._agent.environments / seconds
-        standing = (self._agent.name, iteration, self._best.costs, self._best.bounds, games, earlier + seconds, rate)
+        agent, seconds = self._fitting.agent, self._seconds()
+        games, rate = iteration * agent.environments, recent * agent.environments / seconds
+        standing = (agent.name, iteration, self._best.costs, self._best.bounds, games, earlier + seconds, rate)
         now = TrainingProgress(*standing, metrics)
         if self._folder:
             times = {"seconds": now.seconds, "games_per_second": rate}
             self._folder.note({"iteration": iteration, "games": games, **metrics, **times})
         if progress:
             progress(now)
-
-
-def _placed(value: np.ndarray, sharding: NamedSharding) -> Array:
-    """An array on the devices of all processes."""
-    return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
 def _named(targets: Any) -> dict[str, ComputationGraph]:
@@ -338,11 +266,11 @@ def _graph(target: Any) -> ComputationGraph:
 
 
 def _configuration(agent: AgentConfig, games: Games, names: list[str], seed: int) -> dict[str, Any]:
-    """What must not change while a run goes on."""
+    """What must not change while a run goes on, which how much is computed at once may."""
     fingerprints = {name: graph.digest for name, graph in zip(names, games.graphs, strict=True)}
     return {
         "agent": type(agent).__name__.removesuffix("Config"),
-        **asdict(agent),
+        **{name: value for name, value in asdict(agent).items() if name != "states_at_once"},
         "seed": seed,
         "objective": str(games.objective),
         "sizes": games.boards.sizes._asdict(),

@@ -1,11 +1,22 @@
-"""What both agents share in learning: minibatches of whole games, and means over devices."""
+"""What both agents share in learning: minibatches of whole games, their gradients in chunks, and means over devices.
 
+The gradient of a minibatch is a sum over its moves. To compute it, a network keeps megabytes of intermediate results
+for every state. So the sum is computed in chunks of a few moves, and only the results of one chunk are in memory.
+"""
+
+import math
+from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
+from jax import Array
 
 # The mesh axis along which environments are spread.
 DEVICES = "devices"
+# An action that no game has: it changes nothing and costs nothing.
+NO_ACTION = -1
 
 
 def number_of_minibatches(environments: int, moves: int, batch_size: int) -> int:
@@ -17,6 +28,39 @@ def number_of_minibatches(environments: int, moves: int, batch_size: int) -> int
 def minibatches(games: Any, number: int) -> Any:
     """[games, ...] to [number, games / number, ...]; on however many devices, game n goes to part n modulo number."""
     return jax.tree.map(lambda leaf: leaf.reshape(-1, number, *leaf.shape[1:]).swapaxes(0, 1), games)
+
+
+def moves_at_once(moves: int, games: int, states: int) -> int:
+    """The number of moves in a chunk of all these games: at most ``states`` states, but at least one move. Chunks have
+    about the same size."""
+    chunks = math.ceil(moves / max(states // games, 1))
+    return math.ceil(moves / chunks)
+
+
+def filled_up(moves: Array, size: int, filling: int = 0) -> Array:
+    """[games, moves, ...] with as many more moves as it takes to a multiple of ``size``."""
+    missing = -moves.shape[1] % size
+    return jnp.pad(moves, [(0, 0), (0, missing), *[(0, 0)] * (moves.ndim - 2)], constant_values=filling)
+
+
+def in_chunks(moves: Any, size: int) -> Any:
+    """[moves, ...] to [moves / size, size, ...]."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), moves)
+
+
+def summed_gradient(loss: Callable[[Any, Any], tuple[Any, Any]], network: Any, chunks: Any) -> tuple[Any, Any]:
+    """The gradient and the metrics of a loss that is a sum over chunks, one of which is in memory at a time."""
+
+    def of_chunk(chunk: Any) -> tuple[Any, Any]:
+        (_, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(network, chunk)
+        return gradient, metrics
+
+    def add(total: Any, chunk: Any) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, total, of_chunk(chunk)), None
+
+    shapes = jax.eval_shape(of_chunk, jax.tree.map(lambda leaf: leaf[0], chunks))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.scan(add, nothing, chunks)[0]
 
 
 def mean_over_devices(values: Any) -> Any:

@@ -36,7 +36,7 @@ def test_games_are_elimination_orders_that_cost_what_the_plan_counts(self_play):
 def test_improved_policies_are_distributions_over_legal_actions(self_play):
     games, _, episodes, policies = self_play
     replay = games.boards.environments(episodes.tasks).replay(episodes.actions)
-    legal = ~replay.states.eliminated & games.boards.tables.intermediate[episodes.tasks]
+    legal = ~replay.seen.eliminated & games.boards.tables.intermediate[episodes.tasks]
     active = np.asarray(replay.active)
     np.testing.assert_allclose(policies.sum(-1)[active], 1, rtol=1e-5)
     assert np.all(np.asarray(policies)[active][~np.asarray(legal)[active]] == 0)

@@ -318,7 +318,7 @@ def test_progress_is_shown_on_terminals_only():
     assert "of 0.3 s" in shown.stderr
     assert "\x1b" not in shown.stdout
     assert alphagrad(*search, "--quiet", env=on_terminal).stderr == ""
-    assert alphagrad(*search, "--json", env=on_terminal).stderr == ""
+    assert json.loads(alphagrad(*search, "--json", env=on_terminal).stdout)
     assert alphagrad(*search).stderr == ""
     for plain in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert "\x1b" not in alphagrad(*search, env=on_terminal | plain).stderr

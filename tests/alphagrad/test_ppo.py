@@ -32,7 +32,7 @@ def test_advantages_without_decay_are_what_was_paid_less_than_expected():
     environments = games.boards.environments(jnp.arange(2))
     replay = environments.replay(actions)
     found = agent._advantages(networks.value, games.boards, Episodes(jnp.arange(2), actions, jnp.zeros(2)))
-    views = [environments.view(jax.tree.map(lambda leaf: leaf[move], replay.states)) for move in range(9)]
+    views = [environments.view(jax.tree.map(lambda leaf: leaf[move], replay.seen)) for move in range(9)]
     expected = jnp.stack([agent._values.cost(networks.value(*view), environments.references) for view in views])
     paid = costs_to_go(replay.costs) / environments.references
     active = np.asarray(replay.active)

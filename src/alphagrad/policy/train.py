@@ -22,6 +22,7 @@ import numpy as np
 
 from ..checkpoints import Checkpoints
 from ..finders.problem import Problem
+from ..status_line import StatusLine
 from . import learn
 from .games import played_moves
 from .learn import Learner, Moves
@@ -75,8 +76,8 @@ class Config:
 class Training:
     """A run under way."""
 
-    def __init__(self, config: Config, pool: ProcessPoolExecutor):
-        self._config, self._pool = config, pool
+    def __init__(self, config: Config, pool: ProcessPoolExecutor, announce: Callable[[str], None]):
+        self._config, self._pool, self._announce = config, pool, announce
         self._began = time.monotonic()
         self._best = np.inf
         config.folder.mkdir(parents=True, exist_ok=True)
@@ -126,6 +127,7 @@ class Training:
             learner, notes = checkpoints.latest(learner) or (learner, {"step": 0, "best": self._best})
             self._best = notes["best"]
             for number in range(notes["step"] + 1, steps + 1):
+                self._announce(f"{name}: step {number} of {steps}…")
                 learner = step(number, learner)
                 if number % every == 0 or number == steps:
                     self._measure(name, number, _numpy(learner))
@@ -140,6 +142,7 @@ class Training:
         teach = partial(_teacher, seconds=config.teacher_seconds)
         with path.open("a", encoding="utf-8") as file:
             for seed, order in zip(wanted, self._pool.map(teach, wanted), strict=True):
+                self._announce(f"teachers: {len(found)} of {config.teachers}…")
                 found[seed] = order
                 file.write(json.dumps([seed, order.tolist()]) + "\n")
                 file.flush()
@@ -209,8 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     import tyro
 
     config = tyro.cli(Config, args=arguments, description=__doc__)
-    with ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
-        Training(config, pool).run()
+    with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
+        Training(config, pool, line.show).run()
 
 
 if __name__ == "__main__":
