@@ -216,26 +216,32 @@ def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock
         right = recast(right, algebra.freed(right.structure, product.free, ()))
     out = product.structure.values
     sides = [(block, axes) for block, axes in ((left, product.left), (right, product.right)) if axes is not None]
-    dtype = next((block.dtype for block, _ in sides if block.dtype is not None), jnp.result_type(float))
     factors = [view(block.values, axes) for block, axes in sides]
-    numbers, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
-    masks += [_viewed(mask, block, axes) for block, axes in sides for mask in block.masks]
-    if not numbers:
-        where = _together(masks, out, product.structure.value_shape)
-        return JacobianBlock(product.structure, where, dtype)
-    # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
-    early = [mask for mask in masks if not set(mask.labels) <= set(out)]
-    numbers = [(_selected(values, labels, early), labels) for values, labels in numbers]
-    if len(numbers) == 2:
-        values = contract(numbers[0], numbers[1], out)
+    masks: list[Mask] = []
+    if any(_selects(block) for block, _ in sides):
+        dtype = next((block.dtype for block, _ in sides if block.dtype is not None), jnp.result_type(float))
+        factors, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
+        masks += [_viewed(mask, block, axes) for block, axes in sides for mask in block.masks]
+        if not factors:
+            return JacobianBlock(product.structure, _together(masks, out, product.structure.value_shape), dtype)
+        # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
+        early = [mask for mask in masks if not set(mask.labels) <= set(out)]
+        factors = [(_selected(values, labels, early), labels) for values, labels in factors]
+    if len(factors) == 2:
+        values = contract(factors[0], factors[1], out)
     else:
-        values = spread(*sum_out(*numbers[0], keep=set(out)), out, product.structure.value_shape)
+        values = spread(*sum_out(*factors[0], keep=set(out)), out, product.structure.value_shape)
     if product.factor == -1.0:
         values = lax.neg(values)
     elif product.factor != 1.0:
         values = lax.mul(values, like(values, product.factor))
     late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
     return JacobianBlock(product.structure, values, masks=late)
+
+
+def _selects(block: JacobianBlock) -> bool:
+    """True if masks are all or part of a block's values."""
+    return bool(block.masks) or (block.values is not None and block.values.dtype == bool)
 
 
 def _numbers_and_masks(
@@ -285,9 +291,9 @@ def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
 
 def settled(block: JacobianBlock) -> JacobianBlock:
     """The same block with its masks applied, and numbers for its values."""
-    values = block.values
-    if values is None:
+    if not _selects(block):
         return block
+    values = block.values
     if values.dtype == bool:
         values = lax.convert_element_type(values, block._dtype())
     return replace(block, values=_selected(values, block.structure.values, block.masks), masks=())
@@ -303,23 +309,22 @@ def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) ->
     if total.structure.scale is not None or left.is_pattern or right.is_pattern:
         return JacobianBlock(total.structure, None)
     left, right = recast(left, total.left_first), recast(right, total.right_first)
-    wheres = [_where(block) for block in (left, right)]
+    masks: tuple[Mask, ...] = ()
+    if _selects(left) and _selects(right):
+        # An entry that is masked on both paths is masked.
+        where = _summed(total, (_where(left), left), (_where(right), right), lax.bitwise_or)
+        masks = (Mask(where, total.structure.values),)
     left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
     a, b = (lax.convert_element_type(block._coefficient(), dtype) for block in (left, right))
-    values = _summed(total, (a, left), (b, right), lax.add)
-    if any(where is None for where in wheres):
-        return JacobianBlock(total.structure, values)
-    # An entry that is masked on both paths is masked.
-    where = _summed(total, (wheres[0], left), (wheres[1], right), lax.bitwise_or)
-    return JacobianBlock(total.structure, values, masks=(Mask(where, total.structure.values),))
+    return JacobianBlock(total.structure, _summed(total, (a, left), (b, right), lax.add), masks=masks)
 
 
 def _where(block: JacobianBlock) -> Any:
-    """Where a block has values, as truth values like them; None if it has them everywhere."""
-    if block.values is not None and block.values.dtype == bool:
+    """Where a block that selects has values, as truth values like them."""
+    if block.values.dtype == bool:
         return block.values
-    return _together(block.masks, block.structure.values, block.structure.value_shape) if block.masks else None
+    return _together(block.masks, block.structure.values, block.structure.value_shape)
 
 
 def _summed(
