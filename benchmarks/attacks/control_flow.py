@@ -6,7 +6,7 @@ import numpy as np
 
 from .case import Case
 from .expressions import CONSTANTS, random_body, random_expression, random_shape
-from .random_programs import NAMES, mapped, random_case
+from .random_programs import NAMES, random_case, varied
 
 LOOPS = (
     "lax.fori_loop(0, 3, lambda i, c: {body}, {a})",
@@ -63,14 +63,12 @@ DEFINED = (
 
 
 def attempts(seed: int, number: int) -> list[Case]:
-    """A program eagerly, and now and then compiled or mapped."""
+    """A program compiled, mapped, as a kernel or eagerly."""
     rng = np.random.default_rng((seed, number, 5))
     shapes = {name: random_shape(rng) for name in NAMES[: int(rng.integers(1, 3))]}
     body = random_body(rng, shapes, int(rng.integers(1, 5)), flow_expression, DEFINED)
     case = replace(random_case(rng, 0, body), before=DEFINED)
-    if number % 6 == 1:
-        return [case, replace(case, way=f"jax.jit({case.way[: -len('(*args)')]})(*args)", theirs=case.way)]
-    return [mapped(case)] if number % 6 == 3 else [case]
+    return [varied(case, number)]
 
 
 def flow_expression(rng: np.random.Generator, shapes: dict[str, tuple[int, ...]], depth: int = 0) -> str:

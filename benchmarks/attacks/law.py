@@ -38,7 +38,7 @@ class References:
     """JAX's Jacobians, computed when they are needed. Each may raise what JAX raises.
 
     Attributes:
-        forward, reverse: by `jax.jacfwd` and `jax.jacrev`; the eager one comes first.
+        forward, reverse: by `jax.jacfwd` and `jax.jacrev`; the cheapest one comes first.
         wide: in double precision, for functions of single precision.
     """
 
@@ -58,21 +58,20 @@ class Verdict:
 
 def judge(got: Any, references: References, tolerance: Tolerance) -> Verdict:
     """Whether a tree of arrays is right. Raises what JAX raises if neither of its modes has a result."""
-    forward, reverse, oracle = _first(references)
+    oracle = oracle_of(references)
     leaves, wanted = jax.tree.leaves(got), jax.tree.leaves(oracle)
-    problem = _form(got, oracle, tolerance.weak_types)
-    if problem:
+    problem = form_problem(got, oracle, tolerance.weak_types)
+    if problem and any(form_problem(got, other, tolerance.weak_types) for other in _results(references.forward)):
         return Verdict(0, problem)
     numbers = sum(int(np.size(leaf)) for leaf in wanted if _is_number(leaf))
     if all(_close(_plain(a), _plain(b), tolerance).all() for a, b in zip(leaves, wanted, strict=True) if _is_number(b)):
         return Verdict(numbers)
-    forward += _results(references.forward[1:])
-    reverse += _results(references.reverse if not reverse else references.reverse[1:])
+    modes = [_results(references.forward), _results(references.reverse)]
     wide = None if references.wide is None else (_results([references.wide]) or [None])[0]
     for number, leaf in enumerate(leaves):
         if not _is_number(wanted[number]):
             continue
-        column = [[_plain(jax.tree.leaves(tree)[number]) for tree in mode] for mode in (forward, reverse)]
+        column = [[_plain(jax.tree.leaves(tree)[number]) for tree in mode] for mode in modes]
         exact = None if wide is None else _plain(jax.tree.leaves(wide)[number])
         wrong = ~right(_plain(leaf), *column, exact, tolerance)
         if wrong.any():
@@ -106,14 +105,15 @@ def right(
     return accepted
 
 
-def _first(references: References) -> tuple[list[Any], list[Any], Any]:
-    """The results of the first mode that has one; `jax.jacfwd` cannot take every function."""
-    try:
-        oracle = references.forward[0]()
-    except Exception:  # noqa: BLE001  JAX refuses in many ways
-        oracle = references.reverse[0]()
-        return [], [oracle], oracle
-    return [oracle], [], oracle
+def oracle_of(references: References) -> Any:
+    """The first result that there is; `jax.jacfwd` cannot take every function, and not all can be compiled as a whole."""
+    thunks = [*references.forward, *references.reverse]
+    for thunk in thunks[:-1]:
+        try:
+            return thunk()
+        except Exception:  # noqa: BLE001, PERF203  JAX refuses in many ways
+            continue
+    return thunks[-1]()
 
 
 def _results(thunks: Sequence[Thunk]) -> list[Any]:
@@ -126,7 +126,7 @@ def _results(thunks: Sequence[Thunk]) -> list[Any]:
     return found
 
 
-def _form(got: Any, want: Any, weak_types: bool) -> str | None:
+def form_problem(got: Any, want: Any, weak_types: bool) -> str | None:
     """What differs apart from the values."""
     if jax.tree.structure(got) != jax.tree.structure(want):
         return f"tree {jax.tree.structure(got)} instead of {jax.tree.structure(want)}"

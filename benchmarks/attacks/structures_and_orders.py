@@ -9,7 +9,7 @@ import graphax as gx
 
 from .attempt import CRASHED, RIGHT, WRONG, Outcome
 from .case import Case, namespace
-from .random_programs import random_case
+from .random_programs import jitted, random_case
 
 HELPERS = (
     "def blocks(tree):",
@@ -23,7 +23,6 @@ SPARSE_WAYS = (
     ("[b.transpose().todense() for b in blocks({sparse})]", "[turned(b) for b in jax.tree.leaves({dense})]"),
     ("[b.apply(args[0]) for b in blocks({sparse})]", "[jnp.tensordot(b, args[0], args[0].ndim) for b in jax.tree.leaves({dense})]"),
     ("[b.transpose().transpose().todense() for b in blocks({sparse})]", "jax.tree.leaves({dense})"),
-    ("jax.jit(lambda *args: [b.todense() for b in blocks({sparse})])(*args)", "jax.tree.leaves({dense})"),
 )
 TURNED = (
     "def turned(b):",
@@ -70,9 +69,8 @@ def attempts(seed: int, number: int) -> list[Case | Repeated]:
     found: list[Case | Repeated] = []
     for _ in range(2):
         order = [int(v) for v in rng.permutation(vertices)]
-        found.append(replace(case, options=f"order={order}"))
-    preset = str(rng.choice(list(gx.PRESETS)))
-    found.append(replace(case, options=f'order="{preset}"'))
+        found.append(jitted(replace(case, options=f'order={order}, backend="xla"')))
+    found.append(jitted(replace(case, options=f'order="{rng.choice(list(gx.PRESETS))}"')))
     if number % 5 == 0:
         found.append(Repeated(case))
     if "has_aux" not in case.way and "argnums=0)" in case.way and case.params != ("p",):
@@ -81,6 +79,7 @@ def attempts(seed: int, number: int) -> list[Case | Repeated]:
         options = f"order={[int(v) for v in rng.permutation(vertices)]}" if number % 3 else ""
         before = (*case.before, *HELPERS, *TURNED)
         way, theirs = ours.format(sparse=sparse), theirs.format(dense=dense)
+        way = way if number % 4 == 0 else f"jax.jit(lambda *args: {way})(*args)"
         found.append(replace(case, way=way, theirs=theirs, options=options, before=before))
     return found
 

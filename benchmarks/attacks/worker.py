@@ -18,6 +18,7 @@ from .minimise import minimised
 # Compiled programs are forgotten after so many attempts; sooner, and everything is compiled again all the time.
 KEPT = 40
 KINDS_MINIMISED = 12
+LONGEST_SHRINKING = 15.0
 
 
 def work(area: str, seed: int, numbers: Sequence[int], seconds: float, report: TextIO, skip: set[str]) -> None:
@@ -28,6 +29,8 @@ def work(area: str, seed: int, numbers: Sequence[int], seconds: float, report: T
     warnings.simplefilter("ignore")
     end = time.monotonic() + seconds
     known = set(skip)
+    # Shrinking findings must not take all the time for finding them.
+    budget = min(LONGEST_SHRINKING, max(2.0, seconds / KINDS_MINIMISED))
     for count, number in enumerate(numbers):
         if time.monotonic() > end:
             break
@@ -38,7 +41,7 @@ def work(area: str, seed: int, numbers: Sequence[int], seconds: float, report: T
             say(report, outcome=outcome.verdict, numbers=outcome.numbers)
             if outcome.failed and outcome.kind not in known:
                 known.add(outcome.kind)
-                say(report, finding=_finding(attempt, outcome, number, place, len(known) <= KINDS_MINIMISED))
+                say(report, finding=_finding(attempt, outcome, number, place, budget))
         if count % KEPT == KEPT - 1:
             jax.clear_caches()
     say(report, done=True)
@@ -68,8 +71,8 @@ def _attempts(area: str, seed: int, number: int) -> Sequence[Attempt]:
         return [_Broken(error)]
 
 
-def _finding(attempt: Attempt, outcome: Outcome, number: int, place: int, shrink: bool) -> dict[str, Any]:
-    small, last = minimised(attempt, outcome) if shrink else (attempt, outcome)
+def _finding(attempt: Attempt, outcome: Outcome, number: int, place: int, seconds: float) -> dict[str, Any]:
+    small, last = minimised(attempt, outcome, seconds)
     return {
         "attempt": number,
         "place": place,
