@@ -34,7 +34,9 @@ class Progress:
             sum(getattr(tally, name) for tally in tallies.values())
             for name in ("programs", "numbers", "wrong", "crashed")
         )
-        text = f"{now - self.start:5.0f} s: {programs:,} programs, {numbers:,} numbers, {wrong} wrong, {crashed} crashed"
+        text = (
+            f"{now - self.start:5.0f} s: {programs:,} programs, {numbers:,} numbers, {wrong} wrong, {crashed} crashed"
+        )
         print(f"\r{text}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
 
 

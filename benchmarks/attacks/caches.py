@@ -28,7 +28,7 @@ def attempt(backend):
 def fill():
     # Kernels of this very function, as another process writes them.
     import subprocess
-    code = open(__file__).read().split("# ---")[0] + "\\nattempt('native')\\n"
+    code = open(__file__).read().split("\\n# ---\\n")[0] + "\\nattempt('native')\\n"
     subprocess.run([sys.executable, "-c", code.replace("__file__", repr(__file__))], check=True)
     return sorted(KERNELS.glob("*.o"))
 
@@ -51,7 +51,6 @@ FILLED = {
     "hashed junk": "path.write_bytes(hashed(os.urandom({n})))",
     "hashed nothing": "path.write_bytes(hashed(b''))",
     "hashed half of an object": "path.write_bytes(hashed(path.read_bytes()[32 : {n} + 600]))",
-    "hashed object with a hole": "c = bytearray(path.read_bytes()[32:]); c[100:300] = bytes(200); path.write_bytes(hashed(bytes(c)))",
     "hashed text": "path.write_bytes(hashed(b'not an object file'))",
     "hashed ELF header": "path.write_bytes(hashed(path.read_bytes()[32:96]))",
     "unreadable": "path.chmod(0)",
@@ -99,7 +98,7 @@ class Full:
 """
 SHARING = """
 import subprocess
-code = open(__file__).read().split("# ---")[0] + "\\nsys.exit(1 if attempt('native') else 0)\\n"
+code = open(__file__).read().split("\\n# ---\\n")[0] + "\\nsys.exit(1 if attempt('native') else 0)\\n"
 code = code.replace("__file__", repr(__file__))
 running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
 codes = [process.wait() for process in running]
@@ -118,7 +117,7 @@ def attempts(seed: int, number: int) -> list[Script]:
     label = f"{state}, {backend}"
     if state in FILLED:
         change = FILLED[state].format(n=int(rng.integers(0, 400)))
-        return [Script(f"{head}for path in fill():\n    {change}\n{end}", label)]
+        return [Script(f"{head}for path in fill():\n    {change}\n{end}", label, 30)]
     if state in PREPARED:
         return [Script(head + PREPARED[state] + END.format(backend=backend, checks=""), label)]
     if state in FULL_DISK:
@@ -127,7 +126,14 @@ def attempts(seed: int, number: int) -> list[Script]:
         return [Script(head + _planted(0o777 if state.endswith("writable") else 0o1777) + end, label)]
     if state == "leftovers":
         # Of a process that was killed; nobody but the library knows that it may remove them, and it need not.
-        return [Script(head + "KERNELS.mkdir(parents=True)\n(KERNELS / 'tmpx.part').touch()" + END.format(backend=backend, checks=""), label)]
+        return [
+            Script(
+                head
+                + "KERNELS.mkdir(parents=True)\n(KERNELS / 'tmpx.part').touch()"
+                + END.format(backend=backend, checks=""),
+                label,
+            )
+        ]
     return [Script(head + SHARING, label)]
 
 

@@ -36,8 +36,8 @@ class Case:
     Attributes:
         lines: the body of ``f``, one statement each.
         args: arrays, which become JAX's, or source text of anything else.
-        way: the expression. In it ``jac``, ``value_and_jac`` and ``hess`` stand for jacve, value_and_jacve and hessve, or
-            for what they are compared with.
+        way: the expression. In it ``jac``, ``value_and_jac`` and ``hess`` stand for jacve, value_and_jacve and hessve,
+            or for what they are compared with.
         options: keyword arguments of jacve alone, as source text.
         theirs: the expression for JAX, where it is another one.
         before: lines in front of ``f``.
@@ -99,7 +99,15 @@ class Case:
         imports = [line for line in IMPORTS if any(re.search(rf"\b{n}\b", text) for n in _imported(line))]
         same = theirs == self.way
         lines = [
-            *dict.fromkeys([*(IMPORTS[:1] if self.options else ()), "import jax", "import jax.numpy as jnp", "import numpy as np", *imports]),
+            *dict.fromkeys(
+                [
+                    *(IMPORTS[:1] if self.options else ()),
+                    "import jax",
+                    "import jax.numpy as jnp",
+                    "import numpy as np",
+                    *imports,
+                ]
+            ),
             "import graphax as gx",
             f'\njax.config.update("jax_enable_x64", {self.x64})',
             self._definition,
@@ -161,7 +169,7 @@ class Case:
         for thunk in (*self._references().forward, *self._references().reverse):
             try:
                 thunk()
-            except Exception as own:  # noqa: BLE001, PERF203  what JAX raises is what jacve may raise
+            except Exception as own:  # noqa: BLE001  what JAX raises is what jacve may raise
                 failures.append(type(own))
         if failures and (isinstance(error, tuple(failures)) or len(failures) == 4):
             return Outcome(REFUSED, what=text[:300])

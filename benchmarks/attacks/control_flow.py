@@ -12,7 +12,8 @@ LOOPS = (
     "lax.fori_loop(0, 3, lambda i, c: {body}, {a})",
     "lax.fori_loop(0, 2, lambda i, c: ({body}) * (i + 1), {a})",
     "lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, (lambda c: {body})(c[1])), (0, {a}))[1]",
-    "lax.while_loop(lambda c: jnp.sum(jnp.abs(c[0])) + c[1] < 3, lambda c: ((lambda c: {body})(c[0]), c[1] + 1), ({a}, 0))[0]",
+    "lax.while_loop(lambda c: jnp.sum(jnp.abs(c[0])) + c[1] < 3, "
+    "lambda c: ((lambda c: {body})(c[0]), c[1] + 1), ({a}, 0))[0]",
     "lax.scan(lambda c, t: ({body}, c), {a}, None, length=3)[0]",
     "lax.scan(lambda c, t: ({body}, c * 2), {a}, None, length=2)[1]",
     "lax.scan(lambda c, t: (({body}) * t, c + t), {a}, jnp.array([0.5, 1.5]), reverse=True)[0]",
@@ -35,9 +36,11 @@ BRANCHES = (
     "lax.cond(jnp.any({a} > 0.5), lambda c: lax.fori_loop(0, 2, lambda i, c: {body}, c), lambda c: c, {a})",
 )
 SOLVES = (
-    "lax.custom_linear_solve(lambda v: 2 * v + jnp.sum({b}) * v, {a}, lambda g, v: v / (2 + jnp.sum({b})), symmetric=True)",
+    "lax.custom_linear_solve(lambda v: 2 * v + jnp.sum({b}) * v, {a}, "
+    "lambda g, v: v / (2 + jnp.sum({b})), symmetric=True)",
     "lax.custom_root(lambda z: z**3 + z - {a}, jnp.zeros_like({a}), "
-    "lambda g, z: lax.fori_loop(0, 30, lambda i, z: z - g(z) / (3 * z**2 + 1), z), lambda g, y: y / g(jnp.ones_like(y)))",
+    "lambda g, z: lax.fori_loop(0, 30, lambda i, z: z - g(z) / (3 * z**2 + 1), z), "
+    "lambda g, y: y / g(jnp.ones_like(y)))",
     "jnp.linalg.solve(jnp.eye(2) * 3 + jnp.outer({a}, {a})[:2, :2], jnp.ones(2))",
     "jax.scipy.linalg.solve_triangular(jnp.tril(jnp.outer({a}, {a})) + 2 * jnp.eye({a}.size), {a}.ravel(), lower=True)",
     "jnp.linalg.cholesky(jnp.outer({a}, {a}) + 2 * jnp.eye({a}.size))",

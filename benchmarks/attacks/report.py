@@ -59,9 +59,7 @@ def table(tallies: Mapping[str, Tally]) -> str:
     return "\n".join(lines)
 
 
-def written(
-    path: Path, seed: int, seconds: float, tallies: Mapping[str, Tally], findings: Sequence[Finding]
-) -> None:
+def written(path: Path, seed: int, seconds: float, tallies: Mapping[str, Tally], findings: Sequence[Finding]) -> None:
     """Everything as JSON."""
     content = {
         "versions": versions(),

@@ -38,7 +38,7 @@ class Script:
         with tempfile.TemporaryDirectory(prefix="adversary-") as folder:
             path = Path(folder) / "attack.py"
             path.write_text(self.source())
-            environment = {**os.environ, "GRAPHAX_CACHE": str(Path(folder) / "cache")}
+            environment = {**os.environ, "GRAPHAX_CACHE": str(Path(folder) / "cache"), "JAX_TRACEBACK_FILTERING": "off"}
             try:
                 done = subprocess.run(
                     [sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=self.seconds

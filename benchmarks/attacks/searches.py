@@ -17,7 +17,16 @@ from .structures_and_orders import graph_of
 MOST_VERTICES = 6
 OBJECTIVES = (("multiplications", "folded"), ("multiplications", "raw"), ("operations", "folded"), ("peak", "folded"))
 METHODS = ("auto", "presets", "greedy", "beam", "anneal", "temper", "windows", "exact", "policy", "policy+anneal")
-SCALAR = ("jnp.sin({a})", "{a} * {b}", "{a} * {b}", "{a} + {b}", "{a} / {b}", "{a} - 2.0 * {b}", "jnp.exp({a})", "3.0 * {a}")
+SCALAR = (
+    "jnp.sin({a})",
+    "{a} * {b}",
+    "{a} * {b}",
+    "{a} + {b}",
+    "{a} / {b}",
+    "{a} - 2.0 * {b}",
+    "jnp.exp({a})",
+    "3.0 * {a}",
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,9 @@ class Searched:
         values = [self._value(graph.cost(order, self.counting)) for order in permutations(graph.intermediates)]
         best, bound = min(values), graph.lower_bound(self.minimize, self.counting)
         if bound > best:
-            return f"the lower bound is too high: {bound} of {self.minimize}, {self.counting}, optimum {best}", len(values)
+            return f"the lower bound is too high: {bound} of {self.minimize}, {self.counting}, optimum {best}", len(
+                values
+            )
         result = alphagrad.search(
             graph,
             budget=alphagrad.Budget(seconds=2.0, evaluations=200),
@@ -58,7 +69,8 @@ class Searched:
         checks = {
             f"the bound of the search is too high: {result.bound}, optimum {best}": result.bound > best,
             f"the search found less than the optimum: {result.value}, optimum {best}": result.value < best,
-            f"the search calls an order optimal: of {result.value}, optimum {best}": result.optimal and result.value != best,
+            f"the search calls an order optimal: of {result.value}, optimum {best}": result.optimal
+            and result.value != best,
             f"the search counts otherwise: {result.cost}, Plan.cost {own}": result.cost != own,
             f"the value is another: {result.value}, {own}": result.value != self._value(own),
         }
@@ -76,9 +88,8 @@ class Searched:
             self.case.source()
             + "import itertools\n\nimport alphagrad\n\n"
             + f"graph = {self.case.way.replace('jac(f', 'gx.build_graph(f, *args').removesuffix('(*args)')}\n"
-            + "best = min(\n"
-            + f'    graph.cost(order, "{self.counting}").{self.minimize} for order in itertools.permutations(graph.intermediates)\n'
-            + ")\n"
+            + "orders = itertools.permutations(graph.intermediates)\n"
+            + f'best = min(graph.cost(order, "{self.counting}").{self.minimize} for order in orders)\n'
             + f'print("optimum", best, "bound", graph.lower_bound("{self.minimize}", "{self.counting}"))\n'
             + f'print(alphagrad.search(graph, budget=2, minimize="{self.minimize}", counting="{self.counting}", '
             + f'method="{self.method}", seed={self.seed}, record=False))\n'

@@ -137,9 +137,11 @@ def _composed(rng: np.random.Generator, number: int) -> tuple[tuple[str, ...], s
 
 def _jumpy(rng: np.random.Generator) -> tuple[tuple[str, ...], str]:
     """A jump that sees a quotient through a chain, beside other quotients by the same divisor."""
-    lines = [f"q = {rng.choice(QUOTIENTS)}", *(f"q = {rng.choice(LINKS).format(q='q')}" for _ in range(rng.integers(3)))]
+    lines = [
+        f"q = {rng.choice(QUOTIENTS)}",
+        *(f"q = {rng.choice(LINKS).format(q='q')}" for _ in range(rng.integers(3))),
+    ]
     lines.append(f"j = {rng.choice(JUMPS).format(q='q')}")
     lines.append(f"z = {rng.choice(SHOWN).format(jump='j')}")
-    for _ in range(rng.integers(1, 3)):
-        lines.append(f"z = z + {rng.choice(BESIDE)}")
+    lines.extend(f"z = z + {rng.choice(BESIDE)}" for _ in range(rng.integers(1, 3)))
     return tuple(lines), "z"

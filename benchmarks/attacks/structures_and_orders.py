@@ -18,10 +18,13 @@ HELPERS = (
 )
 IS_BLOCK = "is_leaf=lambda b: isinstance(b, gx.JacobianBlock)"
 SPARSE_WAYS = (
-    ("jax.tree.map(lambda b: b.todense(), {sparse}, %s)" % IS_BLOCK, "{dense}"),
+    (f"jax.tree.map(lambda b: b.todense(), {{sparse}}, {IS_BLOCK})", "{dense}"),
     ("[b.to_bcoo().todense() for b in blocks({sparse})]", "jax.tree.leaves({dense})"),
     ("[b.transpose().todense() for b in blocks({sparse})]", "[turned(b) for b in jax.tree.leaves({dense})]"),
-    ("[b.apply(args[0]) for b in blocks({sparse})]", "[jnp.tensordot(b, args[0], args[0].ndim) for b in jax.tree.leaves({dense})]"),
+    (
+        "[b.apply(args[0]) for b in blocks({sparse})]",
+        "[jnp.tensordot(b, args[0], args[0].ndim) for b in jax.tree.leaves({dense})]",
+    ),
     ("[b.transpose().transpose().todense() for b in blocks({sparse})]", "jax.tree.leaves({dense})"),
 )
 TURNED = (
@@ -87,7 +90,13 @@ def attempts(seed: int, number: int) -> list[Case | Repeated]:
 def graph_of(case: Case) -> gx.ComputationGraph:
     """The graph of the function of a case."""
     space = namespace()
-    exec("\n".join([*case.before, f"def f({', '.join(case.params)}):"] + [f"    {line}" for line in (*case.lines, f"return {case.result}")]), space)
+    exec(
+        "\n".join(
+            [*case.before, f"def f({', '.join(case.params)}):"]
+            + [f"    {line}" for line in (*case.lines, f"return {case.result}")]
+        ),
+        space,
+    )
     jax.config.update("jax_enable_x64", case.x64)
     space["args"] = tuple(eval(arg, space) if isinstance(arg, str) else arg for arg in case.args)
     call = case.way.replace("jac(f", "gx.build_graph(f, *args").removesuffix("(*args)")

@@ -45,7 +45,7 @@ WORK = {
     "one kernel": 'problem_of(jax.jit(jax.vmap(gx.jacve(function(3), backend="native")))(POINTS), 3, "kernel")',
     "auto": 'problem_of(jax.jit(jax.vmap(gx.jacve(function(number))))(POINTS), number, "auto")',
     "eager": 'problem_of(np.array([gx.jacve(function(number))(x) for x in POINTS]), number, "eager")',
-    "planning": 'problem_of(jax.vmap(gx.jacve(function(number), order="markowitz", backend="xla"))(POINTS), number, "plan")',
+    "planning": 'problem_of(jax.vmap(gx.jacve(function(number), order="markowitz"))(POINTS), number, "plan")',
     "searches": "search(number)",
     "shared jit": 'problem_of(SHARED(POINTS), 3, "shared")',
 }

@@ -115,7 +115,10 @@ SCALAR_WAYS = (
 CALLED = (
     ("np.asarray(gx.check_jacobian(f, x) < 1e-6)", "np.asarray(True)"),
     ("np.asarray(len(str(gx.explain(f, x))) > 0)", "np.asarray(True)"),
-    ("np.asarray(gx.build_graph(f, x).cost().multiplications >= gx.build_graph(f, x).lower_bound())", "np.asarray(True)"),
+    (
+        "np.asarray(gx.build_graph(f, x).cost().multiplications >= gx.build_graph(f, x).lower_bound())",
+        "np.asarray(True)",
+    ),
     ("jax.jit(lambda x: gx.build_graph(f, x).cost().additions * x)(x)", "gx.build_graph(f, x).cost().additions * x"),
     ("jax.vmap(lambda x: x * gx.build_graph(f, x).numbered)(xs)", "xs * gx.build_graph(f, xs[0]).numbered"),
     ("np.asarray(gx.check_jacobian(lambda x: f(x), x, order='rev') < 1e-6)", "np.asarray(True)"),
@@ -156,7 +159,14 @@ POSITIONAL = (
     "jac(f, argnums=(0, -1))(x, x + 1, x - 1)",
 )
 WEAK = ("x * x", "jnp.sin(x)", "2 * x", "x * np.float32(2)", "jnp.where(x > 0, x, 1.0)", "x", "x + jnp.ones(2)", "x**3")
-WEAK += ("jnp.stack([x, 2.0 * x])", "x * 1j + x", "jnp.float32(3) / x", "jnp.sum(jnp.ones(3) * x)", "x / 2", "(x, 2 * x)")
+WEAK += (
+    "jnp.stack([x, 2.0 * x])",
+    "x * 1j + x",
+    "jnp.float32(3) / x",
+    "jnp.sum(jnp.ones(3) * x)",
+    "x / 2",
+    "(x, 2 * x)",
+)
 WEAK_WAYS = (
     "jac(f)(*args)",
     "jax.tree.map(lambda j: j * jnp.float32(2), jac(f)(*args))",
