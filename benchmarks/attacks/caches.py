@@ -140,14 +140,17 @@ def attempts(seed: int, number: int) -> list[Script]:
 def _planted(mode: int) -> str:
     """Another function's kernel under this one's name, in a folder that everyone can write to."""
     return f"""
-path, = fill()
+mine = fill()
 source = open(__file__).read()
 planted = __file__ + ".other.py"
 open(planted, "w").write(source.replace("+ jnp.exp(-x)", "+ jnp.exp(-3 * x)"))
 own, __file__ = __file__, planted
-other, = (p for p in fill() if p != path)
+others = [path for path in fill() if path not in mine]
 __file__ = own
-path.write_bytes(other.read_bytes())
+for other in others:
+    # The two functions differ in a number, so their kernels are about as large.
+    nearest = min(mine, key=lambda path: abs(path.stat().st_size - other.stat().st_size))
+    nearest.write_bytes(other.read_bytes())
 KERNELS.chmod({mode:#o})
 FOLDER.chmod({mode:#o})
 """
