@@ -1,7 +1,7 @@
 """An attempt that is a function in source text, its arguments, and a way to differentiate it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -65,7 +65,7 @@ class Case:
         except Exception as error:  # noqa: BLE001  every exception is an outcome
             return self._raised(error)
         try:
-            verdict = self.judged(got, self._references(), self.tolerance)
+            verdict = self.judged(got, self._references(), self._tolerance())
         except Exception as error:  # noqa: BLE001  JAX has no such derivative: nothing to compare with
             return Outcome(REFUSED, what=f"JAX: {type(error).__name__}: {error}"[:300])
         if verdict.problem is None:
@@ -155,11 +155,18 @@ class Case:
             key = (mode, text, self._definition, wide, self.x64, *map(_key, self.args))
             return lambda: _remember(key, lambda: self._evaluated(theirs(mode), text, wide))
 
+        nudged = replace(self, args=tuple(map(_nudged, self.args))) if self.tolerance.slack else None
+
         single = any(getattr(arg, "dtype", None) == np.float32 for arg in self.args) and self.x64
         return References(
             *([thunk(mode, jitted), thunk(mode, expression)] for mode in MODES),
             wide=thunk("forward", jitted, True) if single else None,
+            nudged=None if nudged is None else lambda: nudged._evaluated(theirs("forward"), jitted),
         )
+
+    def _tolerance(self) -> Tolerance:
+        pointwise = self.batched and self.tolerance.pointwise
+        return replace(self.tolerance, sizes=term_sizes(self.args)) if pointwise else self.tolerance
 
     def _raised(self, error: Exception) -> Outcome:
         text = f"{type(error).__name__}: {error}".strip()
@@ -279,6 +286,26 @@ def namespace() -> dict[str, Any]:
 
 def _imported(line: str) -> list[str]:
     return [part.split(" as ")[-1].strip() for part in line.partition("import ")[2].split(",")]
+
+
+def term_sizes(args: Sequence[np.ndarray]) -> np.ndarray:
+    """For every point how large the terms of a short rational function may be, of which little may be left."""
+    with np.errstate(all="ignore"):
+        x, y = (np.abs(np.asarray(arg, float)) for arg in (args[0], args[-1]))
+        few = [x, y, 1 / x, 1 / y, x / y, x / y**2, np.ones_like(x)]
+        # Points of ordinary size are where jumps show; elsewhere, and in double precision, more may cancel.
+        many = [*few, x * x, x * y, x * x / y, x * x / y**2, x**3 / y, 1 / x**2, 1 / y**2, x**2 / y**3, x**3]
+        far = np.max([(v > 5000) | (v < 1e-3) for v in (x, y)], axis=0) | (args[0].dtype == np.float64)
+        sizes = np.where(far, np.max(many, axis=0), np.max(few, axis=0))
+    return np.nan_to_num(sizes, nan=0.0, posinf=np.finfo(float).max / 1e6)
+
+
+def _nudged(arg: Any) -> Any:
+    """The same, a few roundings away."""
+    if isinstance(arg, str) or arg.dtype.kind != "f":
+        return arg
+    with np.errstate(all="ignore"):
+        return (arg * (1 + 4 * np.finfo(arg.dtype).eps)).astype(arg.dtype)
 
 
 def _key(arg: Any) -> Any:

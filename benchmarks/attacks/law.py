@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 Thunk = Callable[[], Any]
+ROUNDINGS = 16
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Tolerance:
         pointwise: compare with the entry itself, because entries belong to unrelated points, not with the largest one.
         slack: how many times the distance between JAX's own results is allowed; 0 where results may jump.
         weak_types: whether `weak_type` is compared.
+        sizes: for every point, how large the terms are that may cancel, in units of one rounding.
     """
 
     double: float = 1e-9
@@ -31,6 +33,7 @@ class Tolerance:
     pointwise: bool = False
     slack: float = 20.0
     weak_types: bool = True
+    sizes: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,13 @@ class References:
     Attributes:
         forward, reverse: by `jax.jacfwd` and `jax.jacrev`; the cheapest one comes first.
         wide: in double precision, for functions of single precision.
+        nudged: by `jax.jacfwd` at arguments a few roundings away; what that changes is no mistake, except at jumps.
     """
 
     forward: Sequence[Thunk]
     reverse: Sequence[Thunk]
     wide: Thunk | None = None
+    nudged: Thunk | None = None
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,17 @@ def judge(got: Any, references: References, tolerance: Tolerance) -> Verdict:
     if all(_close(_plain(a), _plain(b), tolerance).all() for a, b in zip(leaves, wanted, strict=True) if _is_number(b)):
         return Verdict(numbers)
     modes = [_results(references.forward), _results(references.reverse)]
-    wide = None if references.wide is None else (_results([references.wide]) or [None])[0]
+    wide, nudged = (
+        (_results([thunk]) or [None])[0] if thunk is not None else None
+        for thunk in (references.wide, references.nudged)
+    )
     for number, leaf in enumerate(leaves):
         if not _is_number(wanted[number]):
             continue
         column = [[_plain(jax.tree.leaves(tree)[number]) for tree in mode] for mode in modes]
         exact = None if wide is None else _plain(jax.tree.leaves(wide)[number])
-        wrong = ~right(_plain(leaf), *column, exact, tolerance)
+        moved = [] if nudged is None else [_plain(jax.tree.leaves(nudged)[number])]
+        wrong = ~right(_plain(leaf), *column, exact, tolerance, moved)
         if wrong.any():
             where = int(np.flatnonzero(wrong)[0])
             return Verdict(numbers, _described(_plain(leaf), column, number, where, int(wrong.sum())), (number, where))
@@ -86,9 +95,10 @@ def right(
     reverse: Sequence[np.ndarray],
     wide: np.ndarray | None,
     tolerance: Tolerance,
+    nudged: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
     """Which entries of one array are right."""
-    slack = _slack(forward, reverse, wide, tolerance)
+    slack = _slack([*forward, *reverse, *([] if wide is None else [wide]), *nudged], tolerance)
     accepted = np.zeros(got.shape, bool)
     for want in forward:
         accepted |= _close(got, want, tolerance, slack) | (~np.isfinite(got) & ~np.isfinite(want))
@@ -162,18 +172,17 @@ def _close(got: np.ndarray, want: np.ndarray, tolerance: Tolerance, slack: Any =
     with np.errstate(all="ignore"):
         size = np.abs(want)
         largest = np.max(size, initial=0.0, where=np.isfinite(size))
-        scale = size if tolerance.pointwise else largest
-        # Entries of unrelated sizes: what cancels to less than a millionth of one is compared absolutely.
-        allowed = relative * scale + 1e-3 * relative * min(1.0, largest) + 4 * float(np.finfo(got.dtype).tiny) + slack
+        scale, floor = (size, 1.0) if tolerance.pointwise else (largest, min(1.0, largest))
+        # What cancels to a millionth of what it is made of is compared absolutely.
+        allowed = relative * scale + 1e-3 * relative * floor + 4 * float(np.finfo(got.dtype).tiny) + slack
+        if tolerance.sizes is not None and tolerance.sizes.shape == got.shape:
+            allowed = allowed + ROUNDINGS * float(np.finfo(got.dtype).eps) * tolerance.sizes
         near = np.isfinite(got) & np.isfinite(want) & (np.abs(got - want) <= allowed)
         return near | (got == want) | (np.isnan(got) & np.isnan(want))
 
 
-def _slack(
-    forward: Sequence[np.ndarray], reverse: Sequence[np.ndarray], wide: np.ndarray | None, tolerance: Tolerance
-) -> Any:
+def _slack(found: Sequence[np.ndarray], tolerance: Tolerance) -> Any:
     """JAX's own error, as far as it shows."""
-    found = [*forward, *reverse, *([] if wide is None else [wide])]
     if not tolerance.slack or len(found) < 2 or found[0].dtype.kind not in "fc":
         return 0.0
     with np.errstate(all="ignore"):

@@ -154,7 +154,7 @@ POSITIONAL = (
     "jac(f, (1, 2))(x, x + 1, x - 1)",
     "jac(f, 1)(x, x + 1, x - 1)",
     "jac(f, (1,))(x, x + 1, x - 1)",
-    "jac(f, [2, 0])(x, x + 1, x - 1)",
+    "jac(f, (2, 0))(x, x + 1, x - 1)",
     "jac(f, argnums=-1)(x, x + 1, x - 1)",
     "jac(f, argnums=(0, -1))(x, x + 1, x - 1)",
 )
