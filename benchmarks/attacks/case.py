@@ -166,7 +166,11 @@ class Case:
 
     def _tolerance(self) -> Tolerance:
         pointwise = self.batched and self.tolerance.pointwise
-        return replace(self.tolerance, sizes=term_sizes(self.args)) if pointwise else self.tolerance
+        return (
+            replace(self.tolerance, sizes=term_sizes(self.args, not self.tolerance.slack))
+            if pointwise
+            else self.tolerance
+        )
 
     def _raised(self, error: Exception) -> Outcome:
         text = f"{type(error).__name__}: {error}".strip()
@@ -288,7 +292,7 @@ def _imported(line: str) -> list[str]:
     return [part.split(" as ")[-1].strip() for part in line.partition("import ")[2].split(",")]
 
 
-def term_sizes(args: Sequence[np.ndarray]) -> np.ndarray:
+def term_sizes(args: Sequence[np.ndarray], powers: bool) -> np.ndarray:
     """For every point how large the terms of a short rational function may be, of which little may be left."""
     with np.errstate(all="ignore"):
         x, y = (np.abs(np.asarray(arg, float)) for arg in (args[0], args[-1]))
@@ -296,6 +300,7 @@ def term_sizes(args: Sequence[np.ndarray]) -> np.ndarray:
         # Points of ordinary size are where jumps show; elsewhere, and in double precision, more may cancel.
         many = [*few, x * x, x * y, x * x / y, x * x / y**2, x**3 / y, 1 / x**2, 1 / y**2, x**2 / y**3, x**3]
         far = np.max([(v > 5000) | (v < 1e-3) for v in (x, y)], axis=0) | (args[0].dtype == np.float64)
+        far &= powers
         sizes = np.where(far, np.max(many, axis=0), np.max(few, axis=0))
     return np.nan_to_num(sizes, nan=0.0, posinf=np.finfo(float).max / 1e6)
 

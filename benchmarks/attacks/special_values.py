@@ -113,6 +113,12 @@ def attempts(seed: int, number: int) -> list[Case]:
     if rng.random() < 0.4:
         # Divisors that are whole numbers make quotients whole, or nearly so.
         points[1] = rng.integers(1, 100, POINTS).astype(dtype)
+    if jumpy:
+        # Whole multiples of the divisor are where a quotient that is a little off falls on the other side of a jump.
+        whole = rng.random(POINTS) < 0.7
+        divisors = rng.integers(1, 2001, POINTS) / rng.choice([1.0, 1.0, 10.0], POINTS)
+        multiples = divisors * rng.integers(1, 60, POINTS) - rng.choice([0.0, 0.0, 1.0], POINTS)
+        points = [np.where(whole, v, p).astype(dtype) for v, p in zip((multiples, divisors), points, strict=True)]
     tolerance = Tolerance(pointwise=True, slack=0.0 if jumpy else 20.0)
 
     def case(way: str, theirs: str | None, options: str, count: int) -> Case:

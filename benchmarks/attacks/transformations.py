@@ -20,7 +20,7 @@ HELPERS = (
     "    return export.deserialize(export.export(jax.jit(g))(*args).serialize()).call(*args)",
     "",
     "def sharded(g, xs, **options):",
-    "    mesh = jax.make_mesh((len(xs),), ('i',), devices=jax.devices()[: len(xs)])",
+    "    mesh = Mesh(np.array(jax.devices()[: len(xs)]), ('i',))",
     "    return jax.shard_map(g, mesh=mesh, in_specs=P('i'), out_specs=P('i'), **options)(xs)",
     "",
 )
