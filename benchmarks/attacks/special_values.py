@@ -82,6 +82,9 @@ WHOLE = (
     "x * jnp.argmin(jnp.stack([x, y, 1 - x]))",
     "x * jnp.sum(jnp.stack([x, y]) > 0)",
     "x * jnp.any(jnp.stack([x, y]) > 1) + y * jnp.all(jnp.stack([x, y]) > 1)",
+    *(f"x * jnp.asarray({v}).astype(jnp.{t})" for v in ("3e9", "-3e9", "jnp.nan") for t in ("int32", "int8", "uint8")),
+    "lax.fori_loop(0, 4, lambda i, c: c + x * (i * 1e9).astype(jnp.int32), x)",
+    "lax.scan(lambda c, t: (c + x * (2 * t).astype(jnp.int32), None), x, jnp.array([3e9, -3e9, jnp.nan]))[0]",
     "x * lax.bitcast_convert_type(x, jnp.int32 if x.dtype == jnp.float32 else jnp.int64).astype(x.dtype)",
 )
 WAYS = (
