@@ -218,7 +218,8 @@ def _collective(rng: np.random.Generator, number: int) -> Case:
     way = COLLECTIVE_WAYS[(number // len(COLLECTIVES) + number) % len(COLLECTIVE_WAYS)]
     points = np.array([0.1, 0.5, 1.0])
     options = str(rng.choice(["", "", 'backend="xla"']))
-    return replace(_case(text, way, options=options), args=(points[0], points))
+    # Backward, a collective adds up what other points say of this one, which is another matter.
+    return replace(_case(text, way, options=options), args=(points[0], points), modes=("forward",))
 
 
 def _positional(rng: np.random.Generator, number: int) -> Case:
