@@ -74,7 +74,7 @@ def accurate(got: Any, references: References, tolerance: Tolerance) -> Verdict:
     """Whether errors are at most a small factor of JAX's own errors at nearby points, or of one rounding."""
     assert references.wide is not None
     exact = np.asarray(references.wide(), float)
-    modes = [np.asarray(thunk(), float) for thunk in (references.forward[0], references.reverse[0])]
+    modes = [np.asarray(thunk(), float) for thunk in (*references.forward, *references.reverse)]
     found = np.asarray(got, float)
     if jax.typeof(got).dtype != np.float32:
         return Verdict(0, f"dtype {jax.typeof(got).dtype} instead of float32")
@@ -89,7 +89,7 @@ def accurate(got: Any, references: References, tolerance: Tolerance) -> Verdict:
         return Verdict(found.size)
     worst = int(np.argmax(np.where(wrong, error / np.abs(exact), 0)))
     text = f"{wrong.sum()} of {found.size} entries are inaccurate: {found[worst]:.9g} instead of {exact[worst]:.9g}"
-    return Verdict(found.size, f"{text}; jacfwd {modes[0][worst]:.9g}, jacrev {modes[1][worst]:.9g}", (0, worst))
+    return Verdict(found.size, f"{text}; jacfwd {modes[0][worst]:.9g}, jacrev {modes[-1][worst]:.9g}", (0, worst))
 
 
 def _nearby(errors: np.ndarray, reach: int = 16) -> np.ndarray:

@@ -16,7 +16,8 @@ from .areas import AREAS, Area
 from .report import Finding, Tally
 
 LONGEST_CHUNK = 180.0
-STARTING = 15.0
+# Seconds until a worker has imported everything, which count as well.
+STARTING = 4.0
 
 
 @dataclass
@@ -105,7 +106,8 @@ class Supervisor:
         for worker in running:
             left[worker.area.name] -= max(time.monotonic() - worker.started, LONGEST_CHUNK / 4)
         needy = max(self.areas, key=lambda area: left[area.name] / area.share)
-        return needy if left[needy.name] > 1.0 and elapsed < self.seconds else None
+        unheard = self._next[needy.name] == 0
+        return needy if unheard or (left[needy.name] > 2 * STARTING and elapsed < self.seconds) else None
 
     def _budget(self, area: Area) -> float:
         return self.seconds * self.jobs * area.share / sum(other.share for other in self.areas)
@@ -118,7 +120,8 @@ class Supervisor:
         first = self._next[area.name]
         count = 1 if self.only is not None else area.chunk
         self._next[area.name] = first + count
-        seconds = min(LONGEST_CHUNK, max(2.0, self._budget(area) - self.tallies[area.name].seconds))
+        left = self._budget(area) - self.tallies[area.name].seconds - STARTING
+        seconds = min(LONGEST_CHUNK, max(2.0, left))
         command = [*self.command, "--area", area.name, "--seed", self.seed, "--first", first, "--count", count]
         command += ["--seconds", seconds, "--report", report, "--skip", skip]
         with errors.open("wb") as file:
