@@ -50,6 +50,7 @@ RANGES = {
     "jnp.logaddexp(x, 1.0)": (-6, 1.9, True),
 }
 OUTER = ("{z}", "{z}", "jnp.sin({z})", "{z} * x", "1 / (1 + {z} ** 2)", "jnp.exp(-{z} * {z})", "{z} / x")
+THEIRS = "jax.vmap(jac(f))(*args)"
 WAYS = ('backend="native"', 'backend="auto"', 'backend="xla"')
 
 
@@ -65,13 +66,20 @@ def attempts(seed: int, number: int) -> list[Case]:
     way = "jax.jit(jax.vmap(jac(f)))(*args)"
     lines = (f"z = {inner}",)
     return [
-        Case(("x",), lines, outer.format(z="z"), (points,), way, option, batched=True, judged=accurate)
+        Case(("x",), lines, outer.format(z="z"), (points,), way, option, THEIRS, batched=True, judged=accurate)
         for option in options
     ]
 
 
 def accurate(got: Any, references: References, tolerance: Tolerance) -> Verdict:
     """Whether errors are at most a small factor of JAX's own errors at nearby points, or of one rounding."""
+    compiled = References(references.forward[:1], references.reverse[:1], references.wide)
+    verdict = _compared(got, compiled)
+    # Compiled as a whole, JAX's derivative may lose a cancellation that it has otherwise.
+    return verdict if verdict.problem is None else _compared(got, references)
+
+
+def _compared(got: Any, references: References) -> Verdict:
     assert references.wide is not None
     exact = np.asarray(references.wide(), float)
     modes = [np.asarray(thunk(), float) for thunk in (*references.forward, *references.reverse)]
