@@ -98,7 +98,7 @@ class Case:
         used = [name for name in modes if re.search(rf"\b{name}\(", self.way + theirs)]
         ours = [f"functools.partial({modes[n][0]}, {self.options})" if self.options else modes[n][0] for n in used]
         text = self.way + theirs + self._definition
-        imports = [line for line in IMPORTS if any(re.search(rf"\b{n}\b", text) for n in _imported(line))]
+        imports = [line for line in IMPORTS[:-1] if any(re.search(rf"\b{n}\b", text) for n in _imported(line))]
         same = theirs == self.way
         lines = [
             *dict.fromkeys(

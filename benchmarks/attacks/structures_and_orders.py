@@ -83,7 +83,9 @@ def attempts(seed: int, number: int) -> list[Case | Repeated]:
         before = (*case.before, *HELPERS, *TURNED)
         way, theirs = ours.format(sparse=sparse), theirs.format(dense=dense)
         way = way if number % 4 == 0 else f"jax.jit(lambda *args: {way})(*args)"
-        found.append(replace(case, way=way, theirs=theirs, options=options, before=before))
+        # A block has values, of which weak types are no part.
+        tolerance = replace(case.tolerance, weak_types=False)
+        found.append(replace(case, way=way, theirs=theirs, options=options, before=before, tolerance=tolerance))
     return found
 
 
