@@ -1,0 +1,43 @@
+"""What an attempt is, and what came of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+RIGHT, WRONG, CRASHED, REFUSED = "right", "wrong", "crashed", "refused"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one attempt.
+
+    Attributes:
+        verdict: "right", "wrong", "crashed" (an unexpected exception) or "refused" (a named error, or JAX's own).
+        numbers: how many were compared.
+        what: what is wrong, or the exception.
+        kind: findings of the same area and kind are taken for the same bug.
+        where: (leaf, flat index) of a wrong entry.
+    """
+
+    verdict: str
+    numbers: int = 0
+    what: str = ""
+    kind: str = ""
+    where: tuple[int, int] | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self.verdict in (WRONG, CRASHED)
+
+
+class Attempt(Protocol):
+    """Something tried on the library."""
+
+    def check(self) -> Outcome:
+        """Try it."""
+
+    def simpler(self, outcome: Outcome) -> Iterator["Attempt"]:
+        """Attempts that are simpler and may fail alike, the most promising first."""
+
+    def source(self) -> str:
+        """A script that does the same, with nothing but the library and JAX."""
