@@ -18,7 +18,19 @@ from jax import lax
 
 from . import structure as algebra
 from .axes import Axis, Digit, axis_size, labels_of, whole
-from .labelled import arranged, common_dtype, contract, like, place, reshaped, spread, sum_out, transposed, view
+from .labelled import (
+    arranged,
+    common_dtype,
+    contract,
+    like,
+    of_dtype,
+    place,
+    reshaped,
+    spread,
+    sum_out,
+    transposed,
+    view,
+)
 from .structure import Recast, Refinement, Structure
 
 
@@ -316,7 +328,7 @@ def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) ->
         masks = (Mask(where, total.structure.values),)
     left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
-    a, b = (lax.convert_element_type(block._coefficient(), dtype) for block in (left, right))
+    a, b = (of_dtype(block._coefficient(), dtype) for block in (left, right))
     return JacobianBlock(total.structure, _summed(total, (a, left), (b, right), lax.add), masks=masks)
 
 

@@ -74,7 +74,7 @@ def contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Seq
     a, a_labels = sum_out(*left, keep=kept | set(right[1]))
     b, b_labels = sum_out(*right, keep=kept | set(left[1]))
     dtype = common_dtype(a, b)
-    a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
+    a, b = of_dtype(a, dtype), of_dtype(b, dtype)
     shared = [label for label in a_labels if label in b_labels]
     summed = [label for label in shared if label not in kept]
     if not summed:
@@ -92,8 +92,16 @@ def contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Seq
 
 def common_dtype(*arrays: Any) -> Any:
     """The dtype of a sum or product, whatever promotion the user allows in their own code."""
+    if arrays and all(array.dtype == arrays[0].dtype for array in arrays):
+        return arrays[0].dtype
     with jax.numpy_dtype_promotion("standard"):
         return jnp.result_type(*arrays or [float])
+
+
+def of_dtype(values: Any, dtype: Any) -> Any:
+    """Values as numbers of a dtype, and never of a weak type, which would give way to others."""
+    strong = values.dtype == dtype and not getattr(values, "weak_type", False)
+    return values if strong else lax.convert_element_type(values, dtype)
 
 
 def sum_out(values: Any, labels: list[int], keep: set[int]) -> tuple[Any, list[int]]:

@@ -58,7 +58,8 @@ def read(identity: str) -> bytes | None:
         return None
     path = folder / f"{identity}{_KERNEL}"
     try:
-        stored = path.read_bytes()
+        # Reading from a pipe of that name would wait for ever.
+        stored = path.read_bytes() if path.is_file() else b""
         # The oldest are pruned first, and what is read is young.
         os.utime(path)
     except OSError:
