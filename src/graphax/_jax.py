@@ -54,8 +54,12 @@ class Program:
     outputs: tuple[Atom, ...]
 
     def __call__(self, *args: Any) -> list[Any]:
+        return self.run(args)
+
+    def run(self, args: Sequence[Any], source_info: Any = None) -> list[Any]:
+        """The results. A program that is shared by several functions is given the line that it runs for."""
         values = self.environment(args)
-        run(self.equations, values)
+        run(self.equations, values, source_info)
         return read_all(values, self.outputs)
 
     def environment(self, args: Sequence[Any]) -> dict[Var, Any]:
@@ -73,24 +77,28 @@ def inlined(closed: ClosedJaxpr) -> Program:
     constants = dict(zip(jaxpr.constvars, closed.consts, strict=True))
     equations: list[JaxprEqn] = []
     names: dict[Var, Atom] = {}
-    _inline(jaxpr.eqns, names, equations, constants)
+    _inline(jaxpr.eqns, names, equations, constants, None)
     outputs = tuple(_renamed(atom, names) for atom in jaxpr.outvars)
     return Program(tuple(jaxpr.invars), constants, tuple(equations), outputs)
 
 
-def _inline(body: Iterable[JaxprEqn], names: dict[Var, Atom], equations: list[JaxprEqn], constants: dict) -> None:
+def _inline(
+    body: Iterable[JaxprEqn], names: dict[Var, Atom], equations: list[JaxprEqn], constants: dict, caller: Any
+) -> None:
     for eqn in body:
         invars = [_renamed(atom, names) for atom in eqn.invars]
+        # Inside functions of JAX's own there is no line of the user's; the one that called them is.
+        source_info = eqn.source_info if caller is None or source_line(eqn.source_info) else caller
         inner = _body(eqn)
         if inner is None:
             # A body that is called twice must not define its variables twice.
             outvars = [Var(var.aval) for var in eqn.outvars]
             names.update(zip(eqn.outvars, outvars, strict=True))
-            equations.append(eqn.replace(invars=invars, outvars=outvars))
+            equations.append(eqn.replace(invars=invars, outvars=outvars, source_info=source_info))
             continue
         constants.update(zip(inner.jaxpr.constvars, inner.consts, strict=True))
         scope = dict(zip(inner.jaxpr.invars, invars, strict=True))
-        _inline(inner.jaxpr.eqns, scope, equations, constants)
+        _inline(inner.jaxpr.eqns, scope, equations, constants, source_info)
         names.update((var, _renamed(atom, scope)) for var, atom in zip(eqn.outvars, inner.jaxpr.outvars, strict=True))
 
 
@@ -121,20 +129,20 @@ def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
         return evaluate(eqn, [jax.numpy.asarray(operand) for operand in operands])[0]
 
 
-def evaluate(eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
-    """Run one equation."""
+def evaluate(eqn: JaxprEqn, operands: Sequence[Any], source_info: Any = None) -> list[Any]:
+    """Run one equation, which is said to come from its own place in the user's code unless another is given."""
     if eqn.primitive is _TOGETHER:
         return eqn.params["program"](*operands)
     params = eqn.primitive.get_bind_params(eqn.params)
-    with source_info_util.user_context(eqn.source_info.traceback), eqn.ctx.manager:
+    with source_info_util.user_context((source_info or eqn.source_info).traceback), eqn.ctx.manager:
         results = eqn.primitive.bind(*operands, **params)
     return list(results) if eqn.primitive.multiple_results else [results]
 
 
-def run(equations: Iterable[JaxprEqn], values: dict[Var, Any]) -> None:
+def run(equations: Iterable[JaxprEqn], values: dict[Var, Any], source_info: Any = None) -> None:
     """Run equations, reading from and adding to ``values``."""
     for eqn in equations:
-        values.update(zip(eqn.outvars, evaluate(eqn, read_all(values, eqn.invars)), strict=True))
+        values.update(zip(eqn.outvars, evaluate(eqn, read_all(values, eqn.invars), source_info), strict=True))
 
 
 def read_all(values: dict[Var, Any], atoms: Iterable[Atom]) -> list[Any]:

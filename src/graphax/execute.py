@@ -28,7 +28,8 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[
         if local is None:
             results = _jax.evaluate(eqn, _jax.read_all(values, eqn.invars))
         else:
-            computed = local.partials.program(*[values[var] for var in local.variables])
+            # What another function remembered of such an equation runs for the line of this one.
+            computed = local.partials.program.run([values[var] for var in local.variables], eqn.source_info)
             results = computed[: len(eqn.outvars)]
             # A coefficient may be an argument itself, and so a Python number.
             arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in computed[len(eqn.outvars) :]]

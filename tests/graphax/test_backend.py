@@ -121,6 +121,18 @@ def test_native_names_what_it_cannot_take():
         gx.jacve(jnp.linalg.inv, backend="native")(np.eye(3))
 
 
+def test_native_names_the_line_of_this_function_and_of_no_other():
+    """JAX remembers the jaxprs of its own functions and graphax derivatives of equations, from wherever they came."""
+    gx.jacve(lambda x: jnp.linalg.inv(x))(np.eye(3))
+    gx.jacve(lambda x: jnp.linalg.inv(x) * jnp.sin(x))(np.eye(3))
+
+    def culprit(x):
+        return jnp.linalg.inv(x)
+
+    with pytest.raises(NativeError, match=r"test_backend\.py:\d+:\d+ \(.*culprit\)"):
+        gx.jacve(culprit, backend="native")(np.eye(3))
+
+
 def test_one_point_of_many_operations_is_a_kernel():
     task = TASKS["RoeFlux_3d"]
     lowered = jax.jit(gx.jacve(task.function, argnums=task.argnums)).lower(*task.arguments())

@@ -158,9 +158,14 @@ TRANSFORMATIONS = {
 }
 
 
+# The others take another order, backend or result of the same function; they are all run by `make slow`.
+FAST = "jacve", "jacve, native", "value_and_jacve"
+CASES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in DERIVATIVES]
+
+
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("name", CASES)
 def test_equals_jax(name, transformation):
     ours, theirs, differentiated = DERIVATIVES[name]
     run = TRANSFORMATIONS[transformation]
@@ -174,7 +179,7 @@ def test_equals_jax(name, transformation):
 
 # These work on shapes, or on numbers that must be known: no transformation makes them wrong.
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@pytest.mark.parametrize("name", ["build_graph", "explain", "check_jacobian"])
+@pytest.mark.parametrize("name", ["build_graph", "explain", pytest.param("check_jacobian", marks=pytest.mark.slow)])
 def test_tools_work_or_say_why_not(name, transformation):
     seen = []
 
