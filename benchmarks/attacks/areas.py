@@ -46,5 +46,6 @@ AREAS = {
         Area("threads", 0.7, patience=300.0, chunk=60),
         Area("caches", 0.7, patience=300.0, chunk=60),
         Area("searches", 0.7, chunk=1000),
+        Area("commands", 0.7, patience=300.0, chunk=2),
     )
 }

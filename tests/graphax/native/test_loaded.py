@@ -2,6 +2,8 @@ import gc
 import hashlib
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -158,6 +160,31 @@ def test_a_spawned_process():
         np.testing.assert_allclose(queue.get(timeout=100), _expected(6.5), rtol=1e-4)
     finally:
         process.join(100)
+
+
+_FORKING = """
+import os, warnings
+warnings.simplefilter("ignore")
+import alphagrad, jax
+from tests.graphax.native.test_loaded import _expected, _run, np
+
+child = os.fork()
+constant = 5.5 if child else 7.5
+np.testing.assert_allclose(_run(constant), _expected(constant), rtol=1e-4)
+function = lambda x: (jax.numpy.sin(constant * x), x / constant)
+found = alphagrad.search(function, 0.5, budget=alphagrad.Budget(evaluations=50), record=False)
+assert found.cost.multiplications <= 2
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_both_processes_after_a_fork():
+    """Before JAX has run anything: what it started would not be there in the child."""
+    child = subprocess.run([sys.executable, "-c", _FORKING], capture_output=True, text=True, timeout=200)
+    assert child.returncode == 0, child.stderr[-2000:]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
