@@ -13,6 +13,7 @@ from typing import Any
 from .. import _jax
 from ..errors import NativeError
 from . import host, unroll_rules
+from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
 from .unroll import LIMIT, unroll
@@ -37,6 +38,7 @@ def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[
         if not required and not host.available():
             raise NativeError("llvmlite is not installed")
         host.host()
+        interface_version()
     program, operands = _jax.open_program(function, args)
     results = sum(prod(_jax.shape(atom)) for atom in program.outputs)
     room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results

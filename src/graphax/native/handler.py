@@ -5,7 +5,8 @@ compiled by the page and stay. Each has a `Slot`, which says where the kernel is
 as a user of its slot, and so are threads that come to help late. A kernel without users can be dropped; if its entry is
 called again, it is recalled.
 
-Offsets are those of XLA's stable C interface (``xla/ffi/api/c_api.h`` under `jax.ffi.include_dir()`).
+`OFFSETS` are those of XLA's C interface (``xla/ffi/api/c_api.h`` under `jax.ffi.include_dir()`). Minor versions only
+add to the ends of structures; a header of another major version is refused.
 """
 
 import ctypes
@@ -17,8 +18,32 @@ from string import Template
 
 import jax
 
+from ..errors import NativeError
+
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
 _CHUNK_WORK = 1 << 21
+
+
+# The version of XLA's interface that this is written for, and where what is read and written here stands in it.
+MAJOR = 0
+OFFSETS = {
+    "frame_extension": ("XLA_FFI_CallFrame", "extension_start", 8),
+    "frame_api": ("XLA_FFI_CallFrame", "api", 16),
+    "frame_ctx": ("XLA_FFI_CallFrame", "ctx", 24),
+    "frame_args": ("XLA_FFI_CallFrame", "args.args", 72),
+    "frame_rets": ("XLA_FFI_CallFrame", "rets.rets", 112),
+    "buffer_data": ("XLA_FFI_Buffer", "data", 24),
+    "buffer_dims": ("XLA_FFI_Buffer", "dims", 40),
+    "api_error_create": ("XLA_FFI_Api", "XLA_FFI_Error_Create", 48),
+    "api_error_destroy": ("XLA_FFI_Api", "XLA_FFI_Error_Destroy", 64),
+    "api_schedule": ("XLA_FFI_Api", "XLA_FFI_ThreadPool_Schedule", 136),
+    "api_num_threads": ("XLA_FFI_Api", "XLA_FFI_ThreadPool_NumThreads", 144),
+    "extension_type": ("XLA_FFI_Metadata_Extension", "extension_base.type", 8),
+    "extension_metadata": ("XLA_FFI_Metadata_Extension", "metadata", 24),
+    "metadata_major": ("XLA_FFI_Metadata", "api_version.major_version", 24),
+    "metadata_minor": ("XLA_FFI_Metadata", "api_version.minor_version", 28),
+    "metadata_traits": ("XLA_FFI_Metadata", "traits", 32),
+}
 
 
 class Slot(ctypes.Structure):
@@ -48,7 +73,7 @@ $declare_yield
 define i64 @data_of(ptr %buffers, i64 %n) alwaysinline {
   %slot = getelementptr ptr, ptr %buffers, i64 %n
   %buffer = load ptr, ptr %slot
-  %place = getelementptr i8, ptr %buffer, i64 24
+  %place = getelementptr i8, ptr %buffer, i64 $buffer_data
   %data = load i64, ptr %place
   ret i64 %data
 }
@@ -121,7 +146,7 @@ define internal i64 @threads(ptr %api, ptr %ctx) {
   store ptr %ctx, ptr %ctx.p
   %count.p = getelementptr i64, ptr %args, i64 3
   store ptr %count, ptr %count.p
-  %call.p = getelementptr i8, ptr %api, i64 144
+  %call.p = getelementptr i8, ptr %api, i64 $api_num_threads
   %call = load ptr, ptr %call.p
   %error = call ptr %call(ptr %args)
   call void @forget(ptr %api, ptr %error)
@@ -142,7 +167,7 @@ destroy:
   store i64 0, ptr %ext.p
   %error.p = getelementptr i64, ptr %args, i64 2
   store ptr %error, ptr %error.p
-  %call.p = getelementptr i8, ptr %api, i64 64
+  %call.p = getelementptr i8, ptr %api, i64 $api_error_destroy
   %call = load ptr, ptr %call.p
   call void %call(ptr %args)
   br label %out
@@ -180,7 +205,7 @@ entry:
   store ptr @help, ptr %task.p
   %data.p = getelementptr i64, ptr %args, i64 4
   store ptr %share, ptr %data.p
-  %call.p = getelementptr i8, ptr %api, i64 136
+  %call.p = getelementptr i8, ptr %api, i64 $api_schedule
   %call = load ptr, ptr %call.p
   br label %ask
 ask:
@@ -230,29 +255,29 @@ out:
 
 define internal ptr @handle(ptr %frame, ptr %slot) {
 entry:
-  %extension.p = getelementptr i8, ptr %frame, i64 8
+  %extension.p = getelementptr i8, ptr %frame, i64 $frame_extension
   %extension = load ptr, ptr %extension.p
   %plain = icmp eq ptr %extension, null
   br i1 %plain, label %run, label %asked
 asked:
-  %type.p = getelementptr i8, ptr %extension, i64 8
+  %type.p = getelementptr i8, ptr %extension, i64 $extension_type
   %type = load i32, ptr %type.p
   %metadata.asked = icmp eq i32 %type, 1
   br i1 %metadata.asked, label %answer, label %run
 answer:
-  %metadata.p = getelementptr i8, ptr %extension, i64 24
+  %metadata.p = getelementptr i8, ptr %extension, i64 $extension_metadata
   %metadata = load ptr, ptr %metadata.p
-  %major.p = getelementptr i8, ptr %metadata, i64 24
+  %major.p = getelementptr i8, ptr %metadata, i64 $metadata_major
   store i32 $major, ptr %major.p
-  %minor.p = getelementptr i8, ptr %metadata, i64 28
+  %minor.p = getelementptr i8, ptr %metadata, i64 $metadata_minor
   store i32 $minor, ptr %minor.p
-  %traits.p = getelementptr i8, ptr %metadata, i64 32
+  %traits.p = getelementptr i8, ptr %metadata, i64 $metadata_traits
   store i32 0, ptr %traits.p
   ret ptr null
 run:
-  %api.p = getelementptr i8, ptr %frame, i64 16
+  %api.p = getelementptr i8, ptr %frame, i64 $frame_api
   %api = load ptr, ptr %api.p
-  %ctx.p = getelementptr i8, ptr %frame, i64 24
+  %ctx.p = getelementptr i8, ptr %frame, i64 $frame_ctx
   %ctx = load ptr, ptr %ctx.p
   br label %use
 use:
@@ -275,14 +300,14 @@ refuse:
   store ptr @gone, ptr %error.text
   %error.code = getelementptr i64, ptr %error.args, i64 3
   store i64 13, ptr %error.code
-  %error.p = getelementptr i8, ptr %api, i64 48
+  %error.p = getelementptr i8, ptr %api, i64 $api_error_create
   %error.new = load ptr, ptr %error.p
   %error = call ptr %error.new(ptr %error.args)
   ret ptr %error
 read:
-  %args.p = getelementptr i8, ptr %frame, i64 72
+  %args.p = getelementptr i8, ptr %frame, i64 $frame_args
   %args = load ptr, ptr %args.p
-  %rets.p = getelementptr i8, ptr %frame, i64 112
+  %rets.p = getelementptr i8, ptr %frame, i64 $frame_rets
   %rets = load ptr, ptr %rets.p
   %inputs.p = getelementptr i64, ptr %slot, i64 2
   %inputs = load i64, ptr %inputs.p
@@ -318,7 +343,7 @@ count:
   br i1 %several.points, label %batch, label %share
 batch:
   %first = load ptr, ptr %rets
-  %dims.p = getelementptr i8, ptr %first, i64 40
+  %dims.p = getelementptr i8, ptr %first, i64 $buffer_dims
   %dims = load ptr, ptr %dims.p
   %batch.size = load i64, ptr %dims
   br label %share
@@ -375,8 +400,9 @@ def chunk_size(statements: int) -> int:
 def handler_code(size: int) -> str:
     """The code of a page of so many entries."""
     posix = os.name == "posix"
-    major, minor = _interface_version()
+    major, minor = interface_version()
     handler = _HANDLER.substitute(
+        {name: offset for name, (_, _, offset) in OFFSETS.items()},
         limit=THREAD_LIMIT,
         slots=SLOTS,
         recall=RECALL,
@@ -394,9 +420,19 @@ def handler_code(size: int) -> str:
     return "".join([handler, *entries, f"@{ENTRIES} = constant [{size} x ptr] [{table}]\n"])
 
 
+def header() -> Path:
+    """The header of XLA's interface, as jaxlib ships it."""
+    return Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
+
+
 @cache
-def _interface_version() -> tuple[int, int]:
-    """The version of XLA's interface, as its header has it."""
-    header = (Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h").read_text(encoding="utf-8")
-    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", header))
-    return int(found["MAJOR"]), int(found["MINOR"])
+def interface_version() -> tuple[int, int]:
+    """The version of XLA's interface; `NativeError` if its structures may be others than those of `OFFSETS`."""
+    found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", header().read_text(encoding="utf-8")))
+    major, minor = (int(found.get(name, -1)) for name in ("MAJOR", "MINOR"))
+    if major != MAJOR:
+        raise NativeError(
+            f"XLA's foreign function interface has version {major}.{minor}, but kernels are written for {MAJOR}.x; "
+            f"update graphax-alphagrad, or use backend='xla'"
+        )
+    return major, minor

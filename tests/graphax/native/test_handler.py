@@ -1,0 +1,52 @@
+import shutil
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import graphax as gx
+from graphax.native import handler
+
+POINTS = np.linspace(0.1, 1.0, 8)
+
+
+@pytest.fixture
+def doctored(monkeypatch, tmp_path):
+    """A header of another major version in the place of jaxlib's."""
+    text = handler.header().read_text()
+    assert "#define XLA_FFI_API_MAJOR 0" in text
+    path = tmp_path / "c_api.h"
+    path.write_text(text.replace("#define XLA_FFI_API_MAJOR 0", "#define XLA_FFI_API_MAJOR 7"))
+    monkeypatch.setattr(handler, "header", lambda: path)
+    handler.interface_version.cache_clear()
+    yield
+    handler.interface_version.cache_clear()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_every_offset_is_that_of_the_header(tmp_path):
+    """As a C compiler sees the header that ships with jaxlib."""
+    checks = [
+        f'_Static_assert(offsetof({struct}, {member}) == {offset}, "{name}");'
+        for name, (struct, member, offset) in handler.OFFSETS.items()
+    ]
+    source = tmp_path / "offsets.c"
+    source.write_text(
+        "\n".join(["#include <stddef.h>", "#include <stdint.h>", f'#include "{handler.header()}"', *checks])
+    )
+    done = subprocess.run(["cc", "-fsyntax-only", str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_major_version_is_left_to_xla(doctored):
+    function = lambda x: jnp.sin(x) * x
+    got = jax.jit(jax.vmap(gx.jacve(function)))(POINTS)
+    np.testing.assert_allclose(got, np.cos(POINTS) * POINTS + np.sin(POINTS))
+    assert "has version 7." in gx.explain(function, 0.5).backend.reason
+
+
+def test_another_major_version_is_one_clear_line_under_native(doctored):
+    with pytest.raises(gx.NativeError, match=r"interface has version 7\.\d+, but kernels are written for 0\.x"):
+        jax.jit(jax.vmap(gx.jacve(lambda x: jnp.sin(x) * x, backend="native")))(POINTS)
