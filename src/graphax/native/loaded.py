@@ -41,10 +41,11 @@ class Loaded:
 
 
 class _Entry:
-    """An entry that XLA knows: its slot, and the kernel in it, if there is one now."""
+    """A function for XLA to call: its slot, and the kernel in it, if there is one now."""
 
-    def __init__(self, name: str, identity: str, slot: Slot):
-        self.name, self.identity, self.slot = name, identity, slot
+    def __init__(self, name: str, identity: str, slot: Slot, address: int):
+        self.name, self.identity, self.slot, self.address = name, identity, slot, address
+        self.known_to_xla = False
         self.library: Any = None
         self.needed_by: Callable[[], Loaded | None] = lambda: None
 
@@ -88,6 +89,10 @@ class _Registry:
             entry = self.entries.get(name) or self._new_entry(name, _identity(code), calling)
             if entry.library is None:
                 self._fill(entry, lambda: host.machine_code(code))
+            if not entry.known_to_xla:
+                # An interrupt may come in between; saying it twice does no harm.
+                jax.ffi.register_ffi_target(name, _jax.capsule(entry.address), platform="cpu")
+                entry.known_to_xla = True
             loaded = entry.needed_by()
             if loaded is None:
                 loaded = Loaded(name)
@@ -126,11 +131,8 @@ class _Registry:
         slot, address = page.slots[page.used], page.addresses[page.used]
         slot.inputs, slot.outputs, slot.chunk = calling.inputs, calling.outputs, calling.chunk
         slot.batched = calling.batched
-        entry = _Entry(name, identity, slot)
         page.used += 1
-        self.by_slot[ctypes.addressof(slot)] = entry
-        jax.ffi.register_ffi_target(name, _jax.capsule(address), platform="cpu")
-        self.entries[name] = entry
+        entry = self.entries[name] = self.by_slot[ctypes.addressof(slot)] = _Entry(name, identity, slot, address)
         return entry
 
     def _fill(self, entry: _Entry, make: Callable[[], bytes] | None) -> None:
