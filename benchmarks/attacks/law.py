@@ -172,7 +172,8 @@ def _close(got: np.ndarray, want: np.ndarray, tolerance: Tolerance, slack: Any =
     with np.errstate(all="ignore"):
         size = np.abs(want)
         largest = np.max(size, initial=0.0, where=np.isfinite(size))
-        scale, floor = (size, 1.0) if tolerance.pointwise else (largest, min(1.0, largest))
+        # Where everything cancels, there is no size to compare with but that of arguments, which are about one.
+        scale, floor = (size, 1.0) if tolerance.pointwise else (largest, min(1.0, largest or 1.0))
         # What cancels to a millionth of what it is made of is compared absolutely.
         allowed = relative * scale + 1e-3 * relative * floor + 4 * float(np.finfo(got.dtype).tiny) + slack
         if tolerance.sizes is not None and tolerance.sizes.shape == got.shape:

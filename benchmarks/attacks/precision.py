@@ -10,6 +10,8 @@ from .law import References, Tolerance, Verdict
 
 POINTS = 2048
 ULPS, FACTOR = 16.0, 8.0
+# By how many roundings the arguments of `References.nudged` differ.
+NUDGES = 4.0
 # Functions and the exponents of ten between which they are tried; a sign in front asks for both signs.
 RANGES = {
     "jnp.sin(x)": (-6, 8, True),
@@ -72,8 +74,9 @@ def attempts(seed: int, number: int) -> list[Case]:
 
 
 def accurate(got: Any, references: References, tolerance: Tolerance) -> Verdict:
-    """Whether errors are at most a small factor of JAX's own errors at nearby points, or of one rounding."""
-    compiled = References(references.forward[:1], references.reverse[:1], references.wide)
+    """Whether errors are at most a small factor of JAX's own errors at nearby points, or of one rounding, of the result
+    or of the argument."""
+    compiled = References(references.forward[:1], references.reverse[:1], references.wide, references.nudged)
     verdict = _compared(got, compiled)
     # Compiled as a whole, JAX's derivative may lose a cancellation that it has otherwise.
     return verdict if verdict.problem is None else _compared(got, references)
@@ -88,6 +91,10 @@ def _compared(got: Any, references: References) -> Verdict:
         return Verdict(0, f"dtype {jax.typeof(got).dtype} instead of float32")
     with np.errstate(all="ignore"):
         own = np.nan_to_num(np.max([np.abs(mode - exact) for mode in modes], axis=0), posinf=0.0)
+        if references.nudged is not None:
+            # What a rounding of the argument changes, one of an intermediate value may change as well.
+            moved = np.abs(np.asarray(references.nudged(), float) - modes[0]) / NUDGES
+            own = np.maximum(own, np.nan_to_num(moved, posinf=0.0))
         tiny = np.finfo(np.float32).tiny
         error = np.abs(found - exact)
         wrong = ~(error <= FACTOR * _nearby(own) + ULPS * 2.0**-24 * np.abs(exact) + 4 * tiny)
