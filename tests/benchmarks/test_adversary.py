@@ -40,6 +40,8 @@ class TestLaw:
             ([NAN], [NAN], [2.0]),
             ([INF], [INF], [INF]),
             ([0.0], [0.0], [NAN]),
+            ([-INF], [-6e14], [-INF]),
+            ([1e-17], [0.0], [0.0]),
         ],
     )
     def test_accepts(self, got, forward, reverse):
@@ -54,6 +56,7 @@ class TestLaw:
             ([NAN], [0.0], [NAN]),
             ([3.0], [NAN], [2.0]),
             ([INF], [1.0], [2.0]),
+            ([INF], [1.0], [-INF]),
             ([[1.0]], [1.0], [1.0]),
         ],
     )
