@@ -168,6 +168,7 @@ class Case:
             reverse,
             wide=thunk("forward", jitted, True) if single else None,
             nudged=None if nudged is None else lambda: nudged._evaluated(theirs("forward"), jitted),
+            wide_reverse=thunk("reverse", jitted, True) if single and reverse else None,
         )
 
     def _tolerance(self) -> Tolerance:

@@ -1,8 +1,9 @@
 """The law: when an entry of a Jacobian is right, with `jax.jacfwd` as the oracle.
 
-An entry is right if it is close to that of `jax.jacfwd`, or to one of `jax.jacrev` that is a number or overflows, either
-of them eager or compiled, since XLA's own results differ at exact jumps. Where both modes are not finite, every value is
-right: jacve leaves out products 0 * infinity. Trees, shapes, dtypes and weak types must be those of `jax.jacfwd`.
+An entry is right if it is close to that of `jax.jacfwd`, or to a finite one of `jax.jacrev`, either of them eager or
+compiled, since XLA's own results differ at exact jumps. Where both modes are not finite, every value is right: jacve
+leaves out products 0 * infinity. Where `jax.jacrev` overflows in single precision and not in double precision, so may
+jacve. Trees, shapes, dtypes and weak types must be those of `jax.jacfwd`.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ class References:
 
     Attributes:
         forward, reverse: by `jax.jacfwd` and `jax.jacrev`; the cheapest one comes first.
-        wide: in double precision, for functions of single precision.
+        wide, wide_reverse: in double precision, for functions of single precision, by `jax.jacfwd` and `jax.jacrev`.
         nudged: by `jax.jacfwd` at arguments a few roundings away; what that changes is no mistake, except at jumps.
     """
 
@@ -50,6 +51,7 @@ class References:
     reverse: Sequence[Thunk]
     wide: Thunk | None = None
     nudged: Thunk | None = None
+    wide_reverse: Thunk | None = None
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,19 @@ def judge(got: Any, references: References, tolerance: Tolerance) -> Verdict:
     if all(_close(_plain(a), _plain(b), tolerance).all() for a, b in zip(leaves, wanted, strict=True) if _is_number(b)):
         return Verdict(numbers)
     modes = [_results(references.forward), _results(references.reverse)]
-    wide, nudged = (
+    wide, nudged, wide_reverse = (
         (_results([thunk]) or [None])[0] if thunk is not None else None
-        for thunk in (references.wide, references.nudged)
+        for thunk in (references.wide, references.nudged, references.wide_reverse)
     )
     for number, leaf in enumerate(leaves):
         if not _is_number(wanted[number]):
             continue
         column = [[_plain(jax.tree.leaves(tree)[number]) for tree in mode] for mode in modes]
-        exact = None if wide is None else _plain(jax.tree.leaves(wide)[number])
+        exact, exact_reverse = (
+            None if tree is None else _plain(jax.tree.leaves(tree)[number]) for tree in (wide, wide_reverse)
+        )
         moved = [] if nudged is None else [_plain(jax.tree.leaves(nudged)[number])]
-        wrong = ~right(_plain(leaf), *column, exact, tolerance, moved)
+        wrong = ~right(_plain(leaf), *column, exact, tolerance, moved, exact_reverse)
         if wrong.any():
             where = int(np.flatnonzero(wrong)[0])
             return Verdict(numbers, _described(_plain(leaf), column, number, where, int(wrong.sum())), (number, where))
@@ -96,6 +100,7 @@ def right(
     wide: np.ndarray | None,
     tolerance: Tolerance,
     nudged: Sequence[np.ndarray] = (),
+    wide_reverse: np.ndarray | None = None,
 ) -> np.ndarray:
     """Which entries of one array are right."""
     slack = _slack([*forward, *reverse], [*([] if wide is None else [wide]), *nudged], tolerance)
@@ -103,8 +108,9 @@ def right(
     for want in forward:
         accepted |= _close(got, want, tolerance, slack) | (~np.isfinite(got) & ~np.isfinite(want))
     for want in reverse:
-        # What overflows in one mode and not in the other is no mistake, but NaN is.
-        accepted |= ~np.isnan(want) & _close(got, want, tolerance, slack)
+        accepted |= np.isfinite(want) & _close(got, want, tolerance, slack)
+        if wide_reverse is not None:
+            accepted |= ~np.isfinite(got) & ~np.isfinite(want) & np.isfinite(wide_reverse)
     if wide is not None and tolerance.slack:
         # A result in single precision that is closer to the truth than JAX's is no mistake.
         accepted |= np.isfinite(wide) & _close(got, wide.astype(got.dtype), tolerance, slack)

@@ -40,7 +40,6 @@ class TestLaw:
             ([NAN], [NAN], [2.0]),
             ([INF], [INF], [INF]),
             ([0.0], [0.0], [NAN]),
-            ([-INF], [-6e14], [-INF]),
             ([1e-17], [0.0], [0.0]),
         ],
     )
@@ -56,7 +55,7 @@ class TestLaw:
             ([NAN], [0.0], [NAN]),
             ([3.0], [NAN], [2.0]),
             ([INF], [1.0], [2.0]),
-            ([INF], [1.0], [-INF]),
+            ([-INF], [-6e14], [-INF]),
             ([[1.0]], [1.0], [1.0]),
         ],
     )
@@ -72,6 +71,16 @@ class TestLaw:
     def test_either_side_of_a_jump_is_accepted_where_compiling_decides(self):
         references = References([lambda: jnp.array([1.0]), lambda: jnp.array([2.0])], [lambda: jnp.array([1.0])])
         assert judge(jnp.array([2.0]), references, Tolerance()).problem is None
+
+    @pytest.mark.parametrize(("wide_reverse", "problem"), [(-6e14, False), (NAN, True)])
+    def test_an_overflow_of_the_other_mode_is_accepted_in_single_precision_only(self, wide_reverse, problem):
+        references = References(
+            [lambda: jnp.float32([-6e14])],
+            [lambda: jnp.float32([-INF])],
+            wide=lambda: jnp.array([-6e14]),
+            wide_reverse=lambda: jnp.array([wide_reverse]),
+        )
+        assert (judge(jnp.float32([NAN]), references, Tolerance()).problem is not None) == problem
 
     def test_pointwise_sees_small_entries(self):
         got, want = [1e9, 1.001], [1e9, 1.0]
