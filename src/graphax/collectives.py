@@ -25,7 +25,7 @@ def with_collectives_apart(program: Program) -> Program:
     before, after = [], []
     later = set(defined)
     for eqn in program.equations:
-        if eqn in between:
+        if not defined.isdisjoint(eqn.outvars):
             continue
         if later.isdisjoint(_variables(eqn)):
             before.append(eqn)
