@@ -20,8 +20,7 @@ from .axes import Axis, axis_size
 def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
     """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
     digits = [digit for axis in axes for digit in axis]
-    if len(digits) != len(values.shape):
-        values = reshaped(values, [d.size for d in digits])
+    values = reshaped(values, [d.size for d in digits])
     if any(d.at != range(d.size) for d in digits):
         low, high = [min(d.at) for d in digits], [max(d.at) + 1 for d in digits]
         values = lax.slice(values, low, high, [abs(d.at.step) if len(d.at) > 1 else 1 for d in digits])

@@ -99,3 +99,11 @@ def test_values_that_a_pattern_repeats_are_read_once():
 
     x = array(3)
     assert_same(gx.jacve(function)(x), jax.jacfwd(function)(x))
+
+
+def test_an_axis_of_one_beside_one_of_two_digits():
+    """A loop of one step over flattened arrays: as many axes as digits, yet not the same ones."""
+    x = array(2, 2, 3)
+    function = lambda x: lax.map(lambda c: c.ravel(), x, batch_size=2)
+    for backend in ("xla", "native"):
+        assert_same(jax.jit(gx.jacve(function, backend=backend))(x), jax.jacfwd(function)(x))

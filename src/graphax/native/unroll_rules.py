@@ -138,7 +138,8 @@ def _iota(u: Unrolling, eqn: Any) -> Numbers:
 
 @rule("reshape")
 def _reshape(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
-    return x.reshape(eqn.params["new_sizes"])
+    order = eqn.params.get("dimensions")
+    return (x if order is None else x.transpose(order)).reshape(eqn.params["new_sizes"])
 
 
 @rule("transpose")

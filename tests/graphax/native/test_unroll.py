@@ -123,6 +123,8 @@ ODD = {
     "typed keys": _keys,
     "a typed key that is closed over": lambda x: x * jax.random.uniform(KEY, x.shape),
     "product of two scalars": lambda x: jnp.dot(x[0], x[1]) * x,
+    "products of rows": lambda x: jnp.prod(jnp.outer(x, x) + x, 1),
+    "another order of axes": lambda x: lax.reshape(jnp.outer(x, x * x), (9,), dimensions=(1, 0)),
     "maximum of no integers": lambda x: x * jnp.max(jnp.zeros((0,), int), initial=-3),
     "minimum of no integers": lambda x: x * jnp.min(jnp.zeros((2, 0), np.int32), initial=7, axis=1).sum(),
     "an integer too large": lambda x: x * (x * 3e9).astype(np.int32),
