@@ -73,8 +73,10 @@ class Iteration:
 
     @cached_property
     def compiled(self) -> jax.stages.Compiled:
+        # Shapes are enough; arrays of one process would not do for several.
         state = jax.eval_shape(self._first_state)
-        return self._program.lower(state, self._boards, self._environments).compile()
+        boards, environments = jax.eval_shape(lambda: (self._boards, jnp.asarray(self._environments)))
+        return self._program.lower(state, boards, environments).compile()
 
     def __call__(self, state: TrainingState) -> tuple[TrainingState, dict[str, Array]]:
         return self.compiled(state, *self._placed)
