@@ -10,7 +10,8 @@ import argparse
 from itertools import product
 
 import alphagrad
-from alphagrad import Objective, records
+from alphagrad import Objective
+from alphagrad.finders import records
 from alphagrad.tasks import TASKS, get
 
 OBJECTIVES = (("multiplications", "raw"), ("multiplications", "folded"), ("operations", "folded"))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from alphagrad.cli_examples import EXAMPLES
+from alphagrad.cli.examples import EXAMPLES
 
 
 def seconds(*words):

@@ -18,7 +18,7 @@ from alphagrad.bench.accuracy import POINTS, exact_entries
 from alphagrad.bench.case import Case
 from alphagrad.bench.contender import elimination, floor, jax_mode
 from alphagrad.bench.orders import best_order
-from alphagrad.bench.timing import Timing, take_turns
+from alphagrad.runtime.timing import Timing, take_turns
 from alphagrad.tasks import TASKS
 from graphax import jacve
 from graphax.accuracy import relative_error

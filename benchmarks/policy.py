@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from unseen import graph_of
 
 import alphagrad
-from alphagrad.finders.objective import Objective
-from alphagrad.finders.problem import Problem
+from alphagrad.elimination.objective import Objective
+from alphagrad.elimination.problem import Problem
 from alphagrad.policy.network import shipped
 from alphagrad.policy.play import policy_order
 from alphagrad.tasks import TASKS, UNSEEN

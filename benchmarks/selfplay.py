@@ -13,10 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from alphagrad.alphazero import AlphaZero, AlphaZeroConfig
-from alphagrad.game import GameState
-from alphagrad.games import Environments, Games
-from alphagrad.networks import NetworkConfig, PolicyValueNetwork
+from alphagrad.agents.alphazero import AlphaZero, AlphaZeroConfig
+from alphagrad.agents.games import Environments, Games
+from alphagrad.agents.networks import NetworkConfig, PolicyValueNetwork
+from alphagrad.game.rules import GameState
 from alphagrad.tasks import TASKS
 
 REPETITIONS = 3

@@ -27,7 +27,7 @@ import jax
 import typer
 from typer.testing import CliRunner
 
-from alphagrad.cli import UsageError, app
+from alphagrad.cli.app import UsageError, app
 from graphax import rule
 
 ROOT = Path(__file__).resolve().parents[1]

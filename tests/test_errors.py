@@ -14,8 +14,8 @@ import pytest
 import alphagrad
 import graphax as gx
 from alphagrad import Budget, Objective, SearchError, plot, tasks
+from alphagrad.agents.run_folder import RunError
 from alphagrad.errors import AlphagradError, TaskError
-from alphagrad.run_folder import RunError
 from graphax import FingerprintError, GraphaxError, OrderError
 
 OURS = tuple(os.path.dirname(package.__file__) for package in (gx, alphagrad))

@@ -27,12 +27,7 @@ SPARSE_WAYS = (
     ),
     ("[b.transpose().transpose().todense() for b in blocks({sparse})]", "jax.tree.leaves({dense})"),
 )
-TURNED = (
-    "def turned(b):",
-    "    n = b.ndim - args[0].ndim",
-    "    return b.transpose(*range(n, b.ndim), *range(n))",
-    "",
-)
+TURNED = ("def turned(b):", "    n = b.ndim - args[0].ndim", "    return b.transpose(*range(n, b.ndim), *range(n))", "")
 
 
 @dataclass(frozen=True)

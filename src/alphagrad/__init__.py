@@ -7,72 +7,35 @@ r.order.save("order.json")
 J = graphax.jacve(f, order=r.order)(*xs)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from graphax.modules import Moved, lazily
 
 if TYPE_CHECKING:
-    from .alphazero import AlphaZeroConfig
-    from .api import search
-    from .budget import Budget, Progress
+    from .agents.alphazero import AlphaZeroConfig
+    from .agents.networks import NetworkConfig
+    from .agents.ppo import PPOConfig
+    from .agents.training import TrainingProgress, TrainingResult, train
+    from .elimination.objective import Objective
     from .errors import AlphagradError, NotEnoughMemoryError, SearchError, TaskError
-    from .finders.objective import Objective
-    from .networks import NetworkConfig
-    from .ppo import PPOConfig
-    from .records import RecordWarning, best_known
-    from .result import SearchResult
-    from .training import TrainingProgress, TrainingResult, train
+    from .finders.budget import Budget, Progress
+    from .finders.records import RecordWarning, best_known
+    from .finders.result import SearchResult
+    from .finders.search import search
 
 _PLACES = {
-    "search": "api",
-    "Budget": "budget",
-    "Progress": "budget",
-    "AlphagradError": "errors",
-    "NotEnoughMemoryError": "errors",
-    "SearchError": "errors",
-    "TaskError": "errors",
-    "Objective": "finders.objective",
-    "RecordWarning": "records",
-    "best_known": "records",
-    "SearchResult": "result",
-    "AlphaZeroConfig": "alphazero",
-    "NetworkConfig": "networks",
-    "PPOConfig": "ppo",
-    "TrainingProgress": "training",
-    "TrainingResult": "training",
-    "train": "training",
+    "agents.alphazero": ("AlphaZeroConfig",),
+    "agents.networks": ("NetworkConfig",),
+    "agents.ppo": ("PPOConfig",),
+    "agents.training": ("TrainingProgress", "TrainingResult", "train"),
+    "elimination.objective": ("Objective",),
+    "errors": ("AlphagradError", "NotEnoughMemoryError", "SearchError", "TaskError"),
+    "finders.budget": ("Budget", "Progress"),
+    "finders.records": ("RecordWarning", "best_known"),
+    "finders.result": ("SearchResult",),
+    "finders.search": ("search",),
 }
-# The modules that need more than the search does.
-_LEARNING = ("alphazero", "networks", "ppo", "training")
-__all__ = [
-    "AlphaZeroConfig",
-    "AlphagradError",
-    "Budget",
-    "NetworkConfig",
-    "NotEnoughMemoryError",
-    "Objective",
-    "PPOConfig",
-    "Progress",
-    "RecordWarning",
-    "SearchError",
-    "SearchResult",
-    "TaskError",
-    "TrainingProgress",
-    "TrainingResult",
-    "best_known",
-    "search",
-    "train",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for only then: the search needs packages that tasks and the command line do not."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'alphagrad' has no attribute {name!r}")
-    try:
-        module = import_module(f".{_PLACES[name]}", __name__)
-    except ModuleNotFoundError as error:
-        extra = "rl" if _PLACES[name] in _LEARNING else "search"
-        raise ImportError(
-            f"alphagrad.{name} needs {error.name}: pip install 'graphax-alphagrad[{extra}]'", name=error.name
-        ) from error
-    return getattr(module, name)
+__all__ = sorted(name for names in _PLACES.values() for name in names)
+# The search needs packages that tasks and the command line do not, and learning needs more.
+__getattr__ = lazily(__name__, _PLACES, lambda module: "rl" if module.startswith("agents") else "search")
+environment = Moved("alphagrad.environment", "alphagrad.game.environment")

@@ -8,42 +8,36 @@ J = gx.jacve(f, order=[3, 1, 2])(*xs)        # any order gives the same Jacobian
 print(gx.explain(f, *xs))                    # what it costs, and why
 """
 
-from .api import check_jacobian, hessve, jacve, value_and_jacve
-from .axes import Digit
-from .block import JacobianBlock
-from .display import Explanation, explain
-from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
-from .graph import ComputationGraph, build_graph
-from .order import PRESETS, Order
-from .plan import Cost, Plan
-from .rule import LinearCall, register_rule, supported_primitives
-from .sparsity_type import sparsity_type
-from .structure import Structure
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "PRESETS",
-    "ComputationGraph",
-    "Cost",
-    "Digit",
-    "Explanation",
-    "FingerprintError",
-    "GraphaxError",
-    "JacobianBlock",
-    "JacobianMismatch",
-    "LinearCall",
-    "NativeError",
-    "Order",
-    "OrderError",
-    "Plan",
-    "RuleError",
-    "Structure",
-    "build_graph",
-    "check_jacobian",
-    "explain",
-    "hessve",
-    "jacve",
-    "register_rule",
-    "sparsity_type",
-    "supported_primitives",
-    "value_and_jacve",
-]
+from .modules import lazily
+
+if TYPE_CHECKING:
+    from .api import check_jacobian, hessve, jacve, value_and_jacve
+    from .axes import Digit
+    from .block import JacobianBlock
+    from .display import Explanation, explain
+    from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
+    from .graph import ComputationGraph, build_graph
+    from .order import PRESETS, Order
+    from .plan import Cost, Plan
+    from .rule import LinearCall, register_rule, supported_primitives
+    from .sparsity_types import sparsity_type
+    from .structure import Structure
+
+_PLACES = {
+    "api": ("check_jacobian", "hessve", "jacve", "value_and_jacve"),
+    "axes": ("Digit",),
+    "block": ("JacobianBlock",),
+    "display": ("Explanation", "explain"),
+    "errors": ("FingerprintError", "GraphaxError", "JacobianMismatch", "NativeError", "OrderError", "RuleError"),
+    "graph": ("ComputationGraph", "build_graph"),
+    "order": ("PRESETS", "Order"),
+    "plan": ("Cost", "Plan"),
+    "rule": ("LinearCall", "register_rule", "supported_primitives"),
+    "sparsity_types": ("sparsity_type",),
+    "structure": ("Structure",),
+}
+__all__ = sorted(name for names in _PLACES.values() for name in names)
+# Counting and searching need shapes only, so JAX is not imported before something needs it.
+__getattr__ = lazily(__name__, _PLACES)

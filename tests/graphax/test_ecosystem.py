@@ -369,12 +369,7 @@ def numpyro_log_joint():
     )
 
 
-@cases(
-    {
-        "stick_breaking": "StickBreakingTransform",
-        "lower_cholesky": "LowerCholeskyTransform",
-    }
-)
+@cases({"stick_breaking": "StickBreakingTransform", "lower_cholesky": "LowerCholeskyTransform"})
 def numpyro_transform(name):
     transforms = pytest.importorskip("numpyro.distributions.transforms")
     transform = getattr(transforms, name)()
@@ -631,13 +626,7 @@ def jax_square_matrix(function):
     return Case(function, (random_array(3, 3) + 2.0 * jnp.eye(3),))
 
 
-@cases(
-    {
-        "svd": partial(jnp.linalg.svd, full_matrices=False),
-        "qr": jnp.linalg.qr,
-        "pseudo_inverse": jnp.linalg.pinv,
-    }
-)
+@cases({"svd": partial(jnp.linalg.svd, full_matrices=False), "qr": jnp.linalg.qr, "pseudo_inverse": jnp.linalg.pinv})
 def jax_tall_matrix(function):
     return Case(function, (random_array(4, 3),))
 
@@ -843,12 +832,7 @@ def sum_of_squares(tree: Any) -> jax.Array:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "built",
-    [
-        "equinox_mlp_by_parameters",
-        "numpyro_log_density_gamma",
-        "lineax_square_solve_lu",
-        "jax_tall_matrix_svd",
-    ],
+    ["equinox_mlp_by_parameters", "numpyro_log_density_gamma", "lineax_square_solve_lu", "jax_tall_matrix_svd"],
     indirect=True,
 )
 def test_gradient_of_the_jacobian(built):

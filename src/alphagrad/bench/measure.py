@@ -8,10 +8,10 @@ import jax
 from graphax import GraphaxError
 from graphax.accuracy import relative_error
 
+from ..runtime.timing import Timing, take_turns
 from .accuracy import POINTS, exact_entries
 from .case import Case
 from .contender import Contender, Ready
-from .timing import Timing, take_turns
 
 
 @dataclass(frozen=True)

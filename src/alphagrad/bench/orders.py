@@ -6,9 +6,9 @@ from typing import Any
 from graphax.display import BASELINES
 from graphax.order import PRESETS, loaded
 
+from ..elimination.objective import Objective
 from ..errors import AlphagradError
-from ..finders.objective import Objective
-from ..records import best_known
+from ..finders.records import best_known
 from ..tasks.task import Task
 
 PAPER, BEST = "paper", "best"

@@ -12,11 +12,11 @@ from graphax.display import table
 
 from .. import tasks
 from ..errors import AlphagradError
+from ..runtime.timing import Timing
 from .case import Case
 from .contender import FLOOR, JAX_MODES
 from .machine import Machine
 from .measure import Measurement
-from .timing import Timing
 
 FORMAT = "alphagrad bench 1"
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import (
+from ..elimination.kernels import (
     DEPTH,
     DONE,
     eliminate,
@@ -22,8 +22,8 @@ from ..kernels import (
     random_unit,
     rewind,
 )
+from ..elimination.problem import Problem, TooLarge
 from .finder import Step, cheapest
-from .problem import Problem, TooLarge
 
 # Moves tried at each place of the cursor, and about how many between two looks at the clock.
 ATTEMPTS = 4

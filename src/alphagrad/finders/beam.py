@@ -5,9 +5,9 @@ from itertools import count
 
 import numpy as np
 
-from ..kernels import DONE, eliminate, kernel, price_of, rewind
+from ..elimination.kernels import DONE, eliminate, kernel, price_of, rewind
+from ..elimination.problem import Problem
 from .finder import Step, cheapest
-from .problem import Problem
 
 
 @kernel

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import DEPTH, DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, kernel, price_of, undo
+from ..elimination.kernels import DEPTH, DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, kernel, price_of, undo
+from ..elimination.problem import Problem
 from .finder import Step, cheapest
-from .problem import Problem
 
 # States looked at between two pauses, and how many are remembered.
 PAUSE = 5_000

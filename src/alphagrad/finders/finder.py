@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .problem import Problem
+from ..elimination.problem import Problem
 
 
 @dataclass(frozen=True)

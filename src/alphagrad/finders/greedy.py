@@ -13,9 +13,9 @@ import numpy as np
 
 from graphax.order import PRESETS, preset
 
-from ..kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
+from ..elimination.kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
+from ..elimination.problem import Problem, TooLarge
 from .finder import Step
-from .problem import Problem, TooLarge
 
 # Up to this size all presets are tried; they are Python.
 PRESETS_LIMIT = 1500

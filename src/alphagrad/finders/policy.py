@@ -5,10 +5,10 @@ from itertools import count
 
 import numpy as np
 
+from ..elimination.problem import Problem, TooLarge
 from ..policy.network import shipped
 from ..policy.play import policy_order
 from .finder import Finder, Step
-from .problem import Problem, TooLarge
 
 # How random the drawn orders are, in turn.
 TEMPERATURES = (0.25, 0.5, 1.0)

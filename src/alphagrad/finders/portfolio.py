@@ -10,14 +10,14 @@ from graphax import ComputationGraph
 from graphax.graph import Vertex
 from graphax.structure import dense
 
+from ..elimination.objective import Objective
+from ..elimination.problem import Problem
 from .anneal import anneal, temper
 from .beam import beam
 from .exact import exact
 from .finder import Finder, Step, cheapest
 from .greedy import greedy, presets
-from .objective import Objective
 from .policy import after_policy, policy
-from .problem import Problem
 from .windows import windows
 
 # Graphs up to this size are searched exactly first, larger ones up to the second only now and then.

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..kernels import DEPTH, DONE, eliminate, kernel, price_of, rewind, undo
+from ..elimination.kernels import DEPTH, DONE, eliminate, kernel, price_of, rewind, undo
+from ..elimination.problem import Problem
 from .anneal import BEST, CURRENT, CURSOR, READY, Walk, new_walk, prepare, settle
 from .finder import Step, cheapest
-from .problem import Problem
 
 # Eliminations in a window, on small and on large graphs; the work doubles with each.
 WIDTH, WIDTH_OF_LARGE = 9, 5

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphax import ComputationGraph, Structure
 
-from ..closure import Closure
+from ..elimination.closure import Closure
 from ..errors import AlphagradError
 
 # Tables beyond this size take long to find and to load; the page then shows the given orders only.

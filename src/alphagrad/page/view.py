@@ -8,10 +8,10 @@ from typing import Any
 from graphax import ComputationGraph
 from graphax.order import PRESETS, resolve
 
-from ..api import search
-from ..budget import Budget, Progress
+from ..elimination.objective import Objective
 from ..errors import SearchError
-from ..finders.objective import Objective
+from ..finders.budget import Budget, Progress
+from ..finders.search import search
 from .replay import Replay
 
 BEST = "best"

@@ -11,7 +11,7 @@ fig.savefig("figure.svg")
 """
 
 try:
-    import matplotlib.figure  # noqa: F401
+    import matplotlib.figure
 except ModuleNotFoundError as missing:
     message = "alphagrad.plot needs matplotlib: pip install 'graphax-alphagrad[plot]'"
     raise ImportError(message, name="matplotlib") from missing

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..agents.run_folder import RunError
 from ..bench.report import read
-from ..run_folder import RunError
 from .lines import colour
 
 # Of a panel, of which there is one for each task.

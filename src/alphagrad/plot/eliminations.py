@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from graphax import Order
 
-from ..api import graph_of
 from ..errors import SearchError
+from ..finders.search import graph_of
 from ..page.view import DEFAULT_ORDERS, View, make_view
 from .lines import colour, draw_bound
 

@@ -10,9 +10,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from .. import tasks
-from ..finders.objective import Objective
-from ..run_folder import RunError
-from ..training_report import baselines, read_curve
+from ..agents.run_folder import RunError, read_curve
+from ..elimination.objective import Objective, baselines
 from .lines import STYLES, draw_baselines
 
 

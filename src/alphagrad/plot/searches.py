@@ -5,10 +5,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ..api import search
 from ..errors import SearchError
 from ..finders.portfolio import FINDERS
-from ..result import SearchResult
+from ..finders.result import SearchResult
+from ..finders.search import search
 from .lines import STYLES, colour, draw_baselines, draw_bound
 
 # Seconds at which an axis of times begins; what is known from the start is drawn there.

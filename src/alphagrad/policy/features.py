@@ -11,8 +11,7 @@ import numpy as np
 
 from graphax import ComputationGraph
 
-from ..finders.problem import Problem
-from ..kernels import (
+from ..elimination.kernels import (
     DONE,
     EDGES,
     LIVE,
@@ -26,6 +25,7 @@ from ..kernels import (
     price_of,
     undo,
 )
+from ..elimination.problem import Problem
 
 DYNAMIC = (
     "price",

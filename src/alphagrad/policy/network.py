@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..elimination.kernels import inlined
 from ..errors import SearchError
-from ..kernels import inlined
 from .features import FEATURES
 
 HIDDEN = 64

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..finders.problem import Problem
-from ..kernels import DEPTH, DONE, eliminate, kernel, list_neighbours, price_of, random_unit
+from ..elimination.kernels import DEPTH, DONE, eliminate, kernel, list_neighbours, price_of, random_unit
+from ..elimination.problem import Problem
 from .features import FEATURES, Board, describe, new_board
 from .network import Network, score
 

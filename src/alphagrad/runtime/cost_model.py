@@ -21,14 +21,13 @@ from scipy.optimize import nnls
 
 import graphax as gx
 from graphax.backend import run
+from graphax.files import cache_folder, replace_file
 from graphax.native import set_threads
 from graphax.native.host import host
+from graphax.order import preset
 
-from .. import records
-from ..bench.timing import take_turns
-from ..files import replace_file
-from ..finders.objective import Objective
 from ..tasks import TASKS
+from .timing import take_turns
 from .workload import Workload, kernel_statements, workload
 
 # The operations that are measured by themselves; others of the kind are priced like the exponential. Links of a chain
@@ -71,7 +70,7 @@ def this_machine(dtype: str = "float32") -> CostModel:
     # Prices are of what is counted as work, however that is done.
     parts = [host().identity, dtype, repr(FITTED), repr(list(FUNCTIONS)), getsource(workload)]
     identity = sha256("\n".join(parts).encode()).hexdigest()
-    path = records.cache_folder() / "cost_models" / f"{identity[:24]}.json"
+    path = cache_folder("alphagrad") / "cost_models" / f"{identity[:24]}.json"
     with suppress(OSError, ValueError, TypeError):
         return CostModel(**json.loads(path.read_text(encoding="utf-8")))
     model = calibrate(dtype)
@@ -153,13 +152,12 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
 
 
 def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[Any]:
-    """Good, usual and poor orders: the presets, the best known, and that one with some vertices moved."""
+    """Good, usual and poor orders: three presets, the best of all, and that one with some vertices moved."""
     yield from ("rev", "markowitz", "fwd")
-    best = records.best_known(graph, Objective())
-    vertices = list(best.vertices if best else graph.intermediates)
+    best = preset("auto", graph).vertices
     for number in range(ORDERS_FITTED):
-        moved = list(vertices)
-        for _ in range(number * len(vertices) // ORDERS_FITTED):
+        moved = list(best)
+        for _ in range(number * len(best) // ORDERS_FITTED):
             moved.insert(int(rng.integers(len(moved))), moved.pop(int(rng.integers(len(moved)))))
         yield moved
 

@@ -6,35 +6,26 @@ What is read here is run. So the folder must belong to the user, and nobody else
 import hashlib
 import os
 import stat
-import tempfile
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
 
 from ..errors import GraphaxError
+from ..files import UNFINISHED, cache_folder, replace_file
 
-CACHE_VARIABLE = "GRAPHAX_CACHE"
 SIZE_VARIABLE = "GRAPHAX_CACHE_BYTES"
 _SIZE = 512 << 20
 _HASH_SIZE = hashlib.sha256().digest_size
-_KERNEL, _UNFINISHED = ".o", ".part"
+_KERNEL = ".o"
 # Files that are longer than this on their way will not arrive: whoever wrote them is gone.
 _ABANDONED_SECONDS = 3600
 # So much is left after pruning, that it is not done again at once.
 _LEFT = 0.8
 
 
-def cache_folder() -> Path:
-    """Where kernels are kept: under $GRAPHAX_CACHE, or in the platform's folder for caches."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen) / "kernels"
-    try:
-        from platformdirs import user_cache_path
-    except ImportError:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphax" / "kernels"
-    return user_cache_path("graphax", appauthor=False) / "kernels"
+def kernel_folder() -> Path:
+    return cache_folder("graphax") / "kernels"
 
 
 def largest_size() -> int:
@@ -53,7 +44,7 @@ def largest_size() -> int:
 
 def read(identity: str) -> bytes | None:
     """The content of a file, or None if there is none, it is not what was written, or the folder is not ours alone."""
-    folder = cache_folder()
+    folder = kernel_folder()
     if not _is_ours(folder):
         return None
     path = folder / f"{identity}{_KERNEL}"
@@ -70,24 +61,15 @@ def read(identity: str) -> bytes | None:
 
 def write(identity: str, content: bytes) -> None:
     """Keep a content: a finished file is moved into place, so that nobody reads half of one."""
-    folder, limit = cache_folder(), largest_size()
+    folder, limit = kernel_folder(), largest_size()
     if len(content) + _HASH_SIZE > limit:
         return
-    unfinished = None
     # A cache that cannot be written to costs time at the next start and nothing else.
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not _is_ours(folder):
             return
-        try:
-            with tempfile.NamedTemporaryFile(dir=folder, suffix=_UNFINISHED, delete=False) as file:
-                unfinished = Path(file.name)
-                file.write(hashlib.sha256(content).digest() + content)
-            os.replace(unfinished, folder / f"{identity}{_KERNEL}")
-        except BaseException:
-            if unfinished is not None:
-                unfinished.unlink(missing_ok=True)
-            raise
+        replace_file(folder / f"{identity}{_KERNEL}", hashlib.sha256(content).digest() + content)
         _prune(folder, len(content) + _HASH_SIZE, limit)
 
 
@@ -104,7 +86,7 @@ def _is_ours(folder: Path) -> bool:
         _mentioned.add(folder)
         warnings.warn(
             f"graphax keeps no kernels in {folder}, because others can write to it: chmod go-w it, make it yours, or "
-            f"set {CACHE_VARIABLE}",
+            f"set GRAPHAX_CACHE",
             stacklevel=2,
         )
     return safe
@@ -125,7 +107,7 @@ def _prune(folder: Path, added: int, limit: int) -> None:
     for path in folder.iterdir():
         with suppress(OSError):
             found = path.stat()
-            if path.suffix == _UNFINISHED and now - found.st_mtime > _ABANDONED_SECONDS:
+            if path.suffix == UNFINISHED and now - found.st_mtime > _ABANDONED_SECONDS:
                 path.unlink()
             elif path.suffix == _KERNEL:
                 kernels.append((found.st_mtime, found.st_size, path))

@@ -5,7 +5,7 @@ import pytest
 from alphagrad.bench.case import Case
 from alphagrad.bench.measure import Benchmark, Effort, Measurement
 from alphagrad.bench.promises import AGAIN, PROMISES, as_text, check, verdict
-from alphagrad.bench.timing import Timing
+from alphagrad.runtime.timing import Timing
 from alphagrad.tasks import TASKS
 
 QUICK_TO_COMPILE = ("RobotArm_6DOF", "HumanHeartDipole", "MLP")

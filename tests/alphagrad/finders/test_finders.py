@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from alphagrad.elimination.objective import Objective
+from alphagrad.elimination.problem import Problem, TooLarge
 from alphagrad.finders import anneal
-from alphagrad.finders.objective import Objective
 from alphagrad.finders.portfolio import FINDERS
-from alphagrad.finders.problem import Problem, TooLarge
 from alphagrad.tasks import TASKS
 
 from ...graphax.scalar_graphs import EDGES, scalar_graph, scalar_graphs
@@ -51,7 +51,7 @@ def test_the_same_seed_takes_the_same_steps(name):
 
 def test_orders_with_too_much_fill_are_passed_over(monkeypatch):
     """They ended a search; now a search starts from the others, and says so if there are none."""
-    monkeypatch.setattr("alphagrad.finders.problem.LARGEST_LOG", 400)
+    monkeypatch.setattr("alphagrad.elimination.problem.LARGEST_LOG", 400)
     problem = Problem(TASKS["RoeFlux_1d"].graph(), Objective())
     problem.net = problem._new_net(400)
     forward = np.arange(problem.size, dtype=np.int32)

@@ -3,7 +3,7 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from alphagrad.closure import with_coefficient
+from alphagrad.elimination.closure import with_coefficient
 from alphagrad.page.algebra import ADDS, KEEPS, Catalogue, algebra_of
 from alphagrad.page.data import page_data
 from alphagrad.page.html import as_html

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphagrad.finders.objective import Objective
-from alphagrad.finders.problem import Problem
+from alphagrad.elimination.objective import Objective
+from alphagrad.elimination.problem import Problem
 from alphagrad.policy.features import FEATURES, STATIC, UNITS, new_board
-from alphagrad.policy.lessons import surveyed
 from alphagrad.policy.network import initial
 from alphagrad.policy.play import new_game, play
+from alphagrad.policy.training.lessons import surveyed
 from alphagrad.tasks import TASKS
 from graphax import build_graph
 

@@ -3,9 +3,9 @@ import pytest
 from numba import njit
 
 from alphagrad.errors import SearchError
-from alphagrad.policy import learn
 from alphagrad.policy.features import FEATURES
 from alphagrad.policy.network import initial, load, save, score, shipped
+from alphagrad.policy.training import learn
 
 
 @njit

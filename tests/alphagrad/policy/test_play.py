@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from alphagrad.finders.objective import Objective
-from alphagrad.finders.problem import Problem
+from alphagrad.elimination.objective import Objective
+from alphagrad.elimination.problem import Problem
 from alphagrad.policy.network import initial, shipped
 from alphagrad.policy.play import policy_order
 from alphagrad.tasks import TASKS

@@ -62,8 +62,7 @@ def test_no_points():
 
 
 @pytest.mark.parametrize(
-    ("outer", "inner"),
-    [((0, None, None), (0, 0, None)), ((None, 0, None), (0, None, 0)), ((1, 0, None), (0, 1, 0))],
+    ("outer", "inner"), [((0, None, None), (0, 0, None)), ((None, 0, None), (0, None, 0)), ((1, 0, None), (0, 1, 0))]
 )
 def test_maps_of_maps(outer, inner):
     args = []

@@ -1,0 +1,217 @@
+"""Gumbel AlphaZero: self-play with a tree search whose model is the game itself, and a network that learns from it.
+
+An iteration plays one game in every environment. Each move is chosen by Gumbel MuZero's search from the network's
+policy and values; the network is then trained towards the policy that the search improved and the costs that were
+really paid.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import mctx
+import optax
+from jax import Array
+
+from ..game import rules as game
+from ..game.rules import GameState, GameTables, Sizes
+from .games import Boards, Environments, Episodes, ValueScale, costs_to_go, view
+from .networks import NetworkConfig, PolicyValueNetwork
+from .updates import (
+    NO_ACTION,
+    filled_up,
+    in_chunks,
+    mean_over_devices,
+    minibatches,
+    moves_at_once,
+    number_of_minibatches,
+    summed_gradient,
+)
+
+
+@dataclass(frozen=True)
+class AlphaZeroConfig:
+    """How AlphaZero plays and learns; the defaults are the paper's.
+
+    Attributes:
+        environments: games played at the same time.
+        simulations: of the tree search, for each move.
+        considered_actions: those that the search begins with.
+        gumbel_scale: of the noise by which they are drawn.
+        c_visit, c_scale: how much the search trusts its values over the policy.
+        batch_size: states in one step of the optimizer, at most; whole games are kept together.
+        epochs: how often each game is learnt from.
+        value_weight: of the value's loss; the policy's has weight 1.
+        l2_weight: decay of the weights, apart from the gradient.
+        learning_rate, schedule: annealed along a cosine to zero over so many iterations.
+        largest_gradient: norm to which gradients are clipped.
+        scaling: of costs to go, see `reward_scaling`.
+        states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
+            in a minibatch. Fewer states need less memory; the updates are the same.
+        network: its shape.
+    """
+
+    environments: int = 32
+    simulations: int = 50
+    considered_actions: int = 5
+    gumbel_scale: float = 1.0
+    c_visit: float = 25.0
+    c_scale: float = 0.01
+    batch_size: int = 4096
+    epochs: int = 1
+    value_weight: float = 10.0
+    l2_weight: float = 0.01
+    learning_rate: float = 1e-3
+    schedule: int = 5000
+    largest_gradient: float = 1.0
+    scaling: str = "root"
+    states_at_once: int = 1024
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+
+
+class Learner(NamedTuple):
+    """What changes from iteration to iteration."""
+
+    network: PolicyValueNetwork
+    optimizer: Any
+
+
+class Lesson(NamedTuple):
+    """Games to learn from: [games, moves], and the improved policy of each move."""
+
+    tasks: Array
+    actions: Array
+    policies: Array
+
+
+class Batch(NamedTuple):
+    """Moves to take a gradient of, [moves, games] each; ``weights`` add up to 1 over a minibatch."""
+
+    states: GameState
+    policies: Array
+    targets: Array
+    weights: Array
+
+
+class AlphaZero:
+    """The agent: see `training.Agent`."""
+
+    name = "alphazero"
+
+    def __init__(self, config: AlphaZeroConfig, sizes: Sizes):
+        self.config, self.sizes = config, sizes
+        self.environments = config.environments
+        self._values = ValueScale(config.scaling)
+        self.minibatches = number_of_minibatches(config.environments, sizes.intermediates, config.batch_size)
+        rate = optax.cosine_decay_schedule(config.learning_rate, config.schedule * config.epochs * self.minibatches)
+        self._optimizer = optax.chain(
+            optax.clip_by_global_norm(config.largest_gradient), optax.adamw(rate, weight_decay=config.l2_weight)
+        )
+
+    def init(self, key: Array) -> Learner:
+        network = PolicyValueNetwork(self.config.network, self.sizes, key)
+        return Learner(network, self._optimizer.init(network))
+
+    def iterate(
+        self, learner: Learner, boards: Boards, tasks: Array, keys: Array
+    ) -> tuple[Learner, Episodes, dict[str, Array]]:
+        episodes, policies = self.self_play(learner.network, boards, tasks, keys)
+        lesson = Lesson(tasks, episodes.actions, jnp.swapaxes(policies, 0, 1))
+        learner, metrics = self._learn(learner, boards, lesson)
+        return learner, episodes, metrics
+
+    def self_play(
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, moves: int | None = None
+    ) -> tuple[Episodes, Array]:
+        """A game of each task, or its first moves; also the improved policies, [moves, games, actions]."""
+        environments = boards.environments(tasks)
+
+        def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
+            return environments.each(partial(self._search, network))(states, environments.references, keys)
+
+        return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
+
+    def _search(
+        self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array, key: Array
+    ) -> tuple[Array, Array]:
+        """The action to take and the improved policy.
+
+        mctx wants a batch, with one key. Each game is a batch of its own, so that it does not depend on the others.
+        """
+        legal = game.legal_actions(tables, state)
+        logits, value = self._evaluated(network, tables, state, reference)
+        found = mctx.gumbel_muzero_policy(
+            params=(network, tables, reference),
+            rng_key=key,
+            root=mctx.RootFnOutput(
+                prior_logits=logits[None], value=value[None], embedding=jax.tree.map(lambda leaf: leaf[None], state)
+            ),
+            recurrent_fn=self._simulate,
+            num_simulations=self.config.simulations,
+            invalid_actions=~legal[None],
+            qtransform=partial(
+                mctx.qtransform_completed_by_mix_value,
+                value_scale=self.config.c_scale,
+                maxvisit_init=self.config.c_visit,
+            ),
+            max_num_considered_actions=self.config.considered_actions,
+            gumbel_scale=self.config.gumbel_scale,
+        )
+        return found.action[0].astype(jnp.int32), found.action_weights[0].astype(jnp.float32)
+
+    def _simulate(self, params: Any, key: Array, actions: Array, states: GameState) -> tuple[Any, GameState]:
+        """The model of the search: one move of the true game."""
+        network, tables, reference = params
+        states, costs = jax.vmap(game.step, (None, 0, 0))(tables, states, actions)
+        logits, values = jax.vmap(partial(self._evaluated, network), (None, 0, None))(tables, states, reference)
+        going_on = ~jax.vmap(game.is_over, (None, 0))(tables, states)
+        step = mctx.RecurrentFnOutput(
+            reward=-costs / reference, discount=going_on.astype(jnp.float32), prior_logits=logits, value=values
+        )
+        return step, states
+
+    def _evaluated(
+        self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array
+    ) -> tuple[Array, Array]:
+        """The policy's logits and the value, which is minus the cost to go in units of the reference."""
+        logits, prediction = network(*view(tables, state))
+        return logits, -self._values.cost(prediction, reference)
+
+    def _learn(self, learner: Learner, boards: Boards, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
+        games, moves = lesson.actions.shape
+        size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
+
+        def update(learner: Learner, part: Lesson) -> tuple[Learner, dict[str, Array]]:
+            environments = boards.environments(part.tasks)
+            chunks = in_chunks(self._batch(environments, part, size), size)
+            summed = summed_gradient(partial(self._loss, environments), learner.network, chunks)
+            gradient, metrics = mean_over_devices(summed)
+            change, optimizer = self._optimizer.update(gradient, learner.optimizer, learner.network)
+            return Learner(eqx.apply_updates(learner.network, change), optimizer), metrics
+
+        def epoch(learner: Learner, _: Array) -> tuple[Learner, dict[str, Array]]:
+            return jax.lax.scan(update, learner, minibatches(lesson, self.minibatches))
+
+        learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
+        return learner, jax.tree.map(jnp.mean, metrics)
+
+    def _batch(self, environments: Environments, lesson: Lesson, size: int) -> Batch:
+        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
+        replay = environments.replay(filled_up(lesson.actions, size, NO_ACTION))
+        weights = replay.active / mean_over_devices(jnp.sum(replay.active))
+        policies = jnp.swapaxes(filled_up(lesson.policies, size), 0, 1)
+        targets = self._values.target(costs_to_go(replay.costs), environments.references)
+        return Batch(replay.seen, policies, targets, weights)
+
+    def _loss(
+        self, environments: Environments, network: PolicyValueNetwork, batch: Batch
+    ) -> tuple[Array, dict[str, Array]]:
+        logits, predictions = network(*jax.vmap(environments.view)(batch.states))
+        policy_loss = jnp.sum(batch.weights * optax.softmax_cross_entropy(logits, batch.policies))
+        value_loss = jnp.sum(batch.weights * jnp.square(predictions - batch.targets))
+        entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.policies), -1))
+        metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "target_entropy": entropy}
+        return policy_loss + self.config.value_weight * value_loss, metrics

@@ -1,0 +1,110 @@
+"""Check that training fits into memory, by compiling it, and find settings that fit if it does not."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import jax
+
+from ..errors import NotEnoughMemoryError
+from ..game.rules import Sizes
+from .alphazero import AlphaZero, AlphaZeroConfig
+from .games import Boards
+from .iteration import Agent, Iteration, shared_equally
+from .memory import available, needed
+from .ppo import PPO, PPOConfig
+
+AgentConfig = AlphaZeroConfig | PPOConfig
+# The share of the available memory that an iteration may use. The compiler does not count the code itself, nor what
+# libraries allocate while they run.
+SHARE = 0.9
+
+
+def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
+    return AlphaZero(config, sizes) if isinstance(config, AlphaZeroConfig) else PPO(config, sizes)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """An agent's iteration, and the settings to change if it needs too much memory.
+
+    Attributes:
+        config: of the agent.
+        boards: the games it plays.
+        seed: of all random choices.
+        devices: that share the games.
+        announce: is told what is being done.
+    """
+
+    config: AgentConfig
+    boards: Boards
+    seed: int
+    devices: tuple[jax.Device, ...]
+    announce: Callable[[str], None]
+
+    @cached_property
+    def agent(self) -> Agent:
+        return make_agent(self.config, self.boards.sizes)
+
+    @cached_property
+    def iteration(self) -> Iteration:
+        return Iteration(self.agent, self.boards, self.seed, self.devices)
+
+    @cached_property
+    def compiled(self) -> Iteration:
+        """The iteration, compiled; raises `NotEnoughMemoryError` if it needs more memory than it can use."""
+        self.announce("compiling an iteration (a minute for large graphs)…")
+        size, all_there_is = self.memory, available(self.devices)
+        if size is None or all_there_is is None or size <= SHARE * all_there_is:
+            return self.iteration
+        room = SHARE * all_there_is
+        raise NotEnoughMemoryError(
+            f"training needs {_gigabytes(size)} of memory, but can use only {_gigabytes(room)} of the "
+            f"{_gigabytes(all_there_is)} available; {self._advice(size, room)}"
+        )
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that the iteration needs."""
+        return needed(self.iteration.compiled, self.devices)
+
+    def _advice(self, size: float, room: float) -> str:
+        for config in self._smaller():
+            # Halving a setting at best halves the memory, so some settings cannot fit, and are not compiled.
+            size /= 2
+            if size > room:
+                continue
+            settings = _settings(config, self.config)
+            self.announce(f"training needs too much memory; compiling it with {settings}…")
+            size = replace(self, config=config).memory or 0
+            if size <= room:
+                same = ", and learns the same" if config.environments == self.config.environments else ""
+                return f"with {settings} it needs {_gigabytes(size)}{same}"
+        return "fewer games do not help, so use smaller networks, such as ones with fewer channels"
+
+    def _smaller(self) -> Iterator[AgentConfig]:
+        """Configurations that need less memory: fewer states at once, then fewer games as well."""
+        games, moves = self._games(self.config), self.boards.sizes.intermediates
+        config = replace(self.config, states_at_once=min(self.config.states_at_once, games * moves))
+        while config.states_at_once > games:
+            config = replace(config, states_at_once=max(config.states_at_once // 2, games))
+            yield config
+        while config.environments > 1:
+            config = replace(config, environments=config.environments // 2)
+            config = replace(config, states_at_once=self._games(config))
+            if shared_equally(make_agent(config, self.boards.sizes), len(self.devices)):
+                yield config
+
+    def _games(self, config: AgentConfig) -> int:
+        """How many games of a minibatch one device has. A chunk has at least one move of each."""
+        minibatches = make_agent(config, self.boards.sizes).minibatches
+        return max(config.environments // (len(self.devices) * minibatches), 1)
+
+
+def _settings(config: AgentConfig, usual: AgentConfig) -> str:
+    names = [name for name in ("environments", "states_at_once") if getattr(config, name) != getattr(usual, name)]
+    return " ".join(f"--set {name}={getattr(config, name)}" for name in names)
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB"

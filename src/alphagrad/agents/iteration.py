@@ -1,0 +1,128 @@
+"""One iteration of training as a program on all devices, compiled once."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from ..errors import SearchError
+from .games import Boards, Episodes
+from .updates import DEVICES
+
+
+class Agent(Protocol):
+    """A way to learn to play, on each device with some of the environments."""
+
+    name: str
+    environments: int
+    minibatches: int
+
+    def init(self, key: Array) -> Any:
+        """What the agent has learnt, at first nothing: a pytree of arrays."""
+
+    def iterate(
+        self, learner: Any, boards: Boards, tasks: Array, keys: Array
+    ) -> tuple[Any, Episodes, dict[str, Array]]:
+        """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
+        numbers to report."""
+
+
+class TrainingState(NamedTuple):
+    """All that an iteration depends on."""
+
+    iteration: Array
+    best_cost: Array
+    best_actions: Array
+    learner: Any
+
+
+class Iteration:
+    """From one `TrainingState` to the next, with metrics. The state it is given is used up."""
+
+    def __init__(self, agent: Agent, boards: Boards, seed: int, devices: Sequence[jax.Device]):
+        if not shared_equally(agent, len(devices)):
+            raise SearchError(
+                f"{agent.environments} environments cannot be shared equally by {len(devices)} devices in "
+                f"{agent.minibatches} minibatches"
+            )
+        self._agent, self._boards, self._seed = agent, boards, seed
+        self.devices = tuple(devices)
+        mesh = Mesh(np.array(devices), (DEVICES,), axis_types=(AxisType.Auto,))
+        self._everywhere, self._spread = (NamedSharding(mesh, PartitionSpec(*axis)) for axis in ((), (DEVICES,)))
+        mapped = jax.shard_map(
+            self._on_each_device,
+            mesh=mesh,
+            in_specs=(self._everywhere.spec, self._everywhere.spec, self._spread.spec),
+            out_specs=self._everywhere.spec,
+            check_vma=False,
+        )
+        self._program = jax.jit(
+            mapped,
+            in_shardings=(self._everywhere, self._everywhere, self._spread),
+            out_shardings=self._everywhere,
+            donate_argnums=0,
+        )
+
+    def first_state(self) -> TrainingState:
+        return jax.jit(self._first_state, out_shardings=self._everywhere)()
+
+    @cached_property
+    def compiled(self) -> jax.stages.Compiled:
+        # Shapes are enough; arrays of one process would not do for several.
+        state = jax.eval_shape(self._first_state)
+        boards, environments = jax.eval_shape(lambda: (self._boards, jnp.asarray(self._environments)))
+        return self._program.lower(state, boards, environments).compile()
+
+    def __call__(self, state: TrainingState) -> tuple[TrainingState, dict[str, Array]]:
+        return self.compiled(state, *self._placed)
+
+    @property
+    def _environments(self) -> np.ndarray:
+        return np.arange(self._agent.environments, dtype=np.int32)
+
+    @cached_property
+    def _placed(self) -> tuple[Boards, Array]:
+        """The boards and the numbers of the environments, on the devices of all processes."""
+        boards = jax.tree.map(lambda leaf: _placed(np.asarray(leaf), self._everywhere), self._boards)
+        return boards, _placed(self._environments, self._spread)
+
+    def _first_state(self) -> TrainingState:
+        tasks, moves = len(self._boards.references), self._boards.sizes.intermediates
+        learner = self._agent.init(jax.random.fold_in(jax.random.key(self._seed), 0))
+        no_cost, no_actions = jnp.full(tasks, jnp.inf, jnp.float32), jnp.zeros((tasks, moves), jnp.int32)
+        return TrainingState(jnp.asarray(0, jnp.int32), no_cost, no_actions, learner)
+
+    def _on_each_device(
+        self, state: TrainingState, boards: Boards, environments: Array
+    ) -> tuple[TrainingState, dict[str, Array]]:
+        """The iteration of a device, which has some of the environments."""
+        number = state.iteration + 1
+        task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), number))
+        tasks = boards.assigned(task_key, environments, self._agent.environments)
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
+        learner, episodes, metrics = self._agent.iterate(state.learner, boards, tasks, keys)
+        episodes = jax.lax.all_gather(episodes, DEVICES, tiled=True)
+        ours = episodes.tasks == jnp.arange(len(boards.references))[:, None]
+        costs = jnp.where(ours, episodes.cost, jnp.inf)
+        least, winner = jnp.min(costs, 1), jnp.argmin(costs, 1)
+        better = least < state.best_cost
+        best_cost = jnp.where(better, least, state.best_cost)
+        best_actions = jnp.where(better[:, None], episodes.actions[winner], state.best_actions)
+        mean = jnp.sum(jnp.where(ours, episodes.cost, 0.0), 1) / jnp.sum(ours, 1)
+        metrics = {"best_cost": best_cost, "least_cost": least, "mean_cost": mean, **metrics}
+        return TrainingState(number, best_cost, best_actions, learner), metrics
+
+
+def shared_equally(agent: Agent, devices: int) -> bool:
+    """Whether so many devices can have equally many games of each minibatch."""
+    return agent.environments % (devices * agent.minibatches) == 0
+
+
+def _placed(value: np.ndarray, sharding: NamedSharding) -> Array:
+    """An array on the devices of all processes."""
+    return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])

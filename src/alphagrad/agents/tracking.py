@@ -1,0 +1,73 @@
+"""Opt-in tracking of training runs by other tools, which are imported only if they are asked for."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SearchError
+
+if TYPE_CHECKING:
+    from .training import TrainingProgress
+
+Log = Callable[[dict[str, float], int], None]
+
+
+@contextmanager
+def _tensorboard(folder: Path, config: dict[str, Any]) -> Iterator[Log]:
+    from tensorboardX import SummaryWriter
+
+    with SummaryWriter(str(folder / "tensorboard")) as writer:
+        writer.add_text("config", repr(config))
+
+        def log(values: dict[str, float], iteration: int) -> None:
+            for name, value in values.items():
+                writer.add_scalar(name, value, iteration)
+
+        yield log
+
+
+@contextmanager
+def _wandb(folder: Path, config: dict[str, Any]) -> Iterator[Log]:
+    import wandb
+
+    # The same folder is the same run, so that one that goes on is not two.
+    with wandb.init(project="alphagrad", dir=str(folder), id=folder.name, resume="allow", config=config) as run:
+        yield lambda values, iteration: run.log(values, step=iteration)
+
+
+TRACKERS = {"tensorboard": (_tensorboard, "tensorboardX"), "wandb": (_wandb, "wandb")}
+
+
+@contextmanager
+def tracked(name: str | None, folder: Path, config: dict[str, Any]) -> Iterator[Callable[["TrainingProgress"], None]]:
+    """A callback for ``alphagrad.train(progress=...)`` that hands the metrics on to the tracker; to none if it has no
+    name."""
+    if name is None:
+        yield lambda now: None
+        return
+    if name not in TRACKERS:
+        raise SearchError(f"unknown tracker {name!r}; it is one of: {', '.join(TRACKERS)}")
+    tracker, package = TRACKERS[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        opened = tracker(folder, config)
+        log = opened.__enter__()
+    except ImportError:
+        raise SearchError(f"tracking with {name} needs {package}; install it: pip install {package}") from None
+    try:
+        yield lambda now: log(dict(scalars(now)), now.iteration)
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def scalars(now: "TrainingProgress") -> Iterator[tuple[str, float]]:
+    """The numbers to track, by name; those of a task end in its name."""
+    tasks = list(now.best)
+    yield "games", float(now.games)
+    yield "games_per_second", now.games_per_second
+    for name, value in now.metrics.items():
+        if isinstance(value, list):
+            yield from ((f"{name}/{task}", number) for task, number in zip(tasks, value, strict=True))
+        else:
+            yield name, value

@@ -1,0 +1,109 @@
+"""The command line: all commands, and how whatever cannot be done is answered.
+
+What a command needs is imported when it runs, so that help and completion come at once.
+"""
+
+import os
+import sys
+from importlib.metadata import version
+from textwrap import shorten
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .bench import bench
+from .examples import FIRST_STEPS, Command, write_examples
+from .play import play
+from .search import search
+from .show import report, show
+from .stops import interrupted
+from .table import table, tasks
+from .train import train
+
+# The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
+# be imported from click.
+UsageError: Any = typer.BadParameter.__base__
+# Of a message from elsewhere, such as one of JAX's, the beginning says enough.
+LONGEST_MESSAGE = 600
+# Packages that not all commands need, and the extras that have them.
+EXTRAS = {"matplotlib": "plot"} | dict.fromkeys(("equinox", "mctx", "optax", "orbax"), "rl")
+# As the shell has it for programs whose reader has gone.
+BROKEN_PIPE = 141
+
+
+class Commands(TyperGroup):
+    """All commands; answers everything that cannot be done with one line, and everything else as typer does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        write_examples(formatter, FIRST_STEPS)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            answer = super().invoke(ctx)
+            if sys.stdout is not None:  # as it is where the shell closed it
+                sys.stdout.flush()
+            return answer
+        except KeyboardInterrupt:
+            raise interrupted("nothing was written") from None
+        except BrokenPipeError:
+            # What is left to be written is dropped, or Python would try again on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from None
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            code = super().main(*args, **(options | {"standalone_mode": False}))
+        except UsageError as error:
+            where = error.ctx.command_path if error.ctx else "alphagrad"
+            message = error.format_message()
+            code = _refused(f"{message}{'' if message[-1:] in '.?' else '.'} See {where} --help")
+        except ModuleNotFoundError as error:
+            extra = EXTRAS.get(str(error.name).partition(".")[0], "search")
+            code = _refused(f"this command needs {error.name}: pip install 'graphax-alphagrad[{extra}]'")
+        except ImportError as error:
+            code = _refused(str(error))
+        except Exception as error:
+            from graphax import GraphaxError
+
+            if not isinstance(error, GraphaxError | OSError):
+                raise
+            code = _refused(str(error))
+        sys.exit(code)
+
+
+def _refused(why: str) -> int:
+    typer.echo(f"alphagrad: {shorten(why, LONGEST_MESSAGE, placeholder=' …')}", err=True)
+    return 2
+
+
+app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
+for command in (tasks, search, table, show, report, play, train, bench):
+    app.command(cls=Command)(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"alphagrad {version('graphax-alphagrad')}")
+        raise typer.Exit
+
+
+@app.callback()
+def alphagrad(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Search for elimination orders that make Jacobians in JAX cheap.
+
+    A TARGET is a task that comes with alphagrad, generated:SEED for a generated function, or a function of your own:
+    module:function, with --args for example arguments.
+
+    Results are printed on stdout, with --json as one JSON document; progress goes to stderr.
+
+    Exit codes are 0 if all went well, 1 if a promise that bench checks is not kept, 2 if what was asked cannot be
+    done, and 130 after Ctrl-C, which still gives what was found so far.
+    """

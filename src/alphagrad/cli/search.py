@@ -1,0 +1,141 @@
+"""``alphagrad search``: an order for one function, and the line of Python that uses it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import (
+    Argnums,
+    Args,
+    AsJson,
+    Counting,
+    Method,
+    MinimizeAny,
+    Quiet,
+    Seed,
+    Simplify,
+    Start,
+    TargetName,
+    picture_of,
+    print_json,
+    weights,
+)
+from .stops import interrupted
+
+if TYPE_CHECKING:
+    from ..finders.result import SearchResult
+    from .target import Target
+
+DEFAULT_SECONDS = 10.0
+
+
+def search(
+    target: TargetName,
+    args: Args = None,
+    argnums: Argnums = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Seconds for each search.", metavar="SECONDS", show_default=f"{DEFAULT_SECONDS:g}"),
+    ] = None,
+    evaluations: Annotated[int | None, typer.Option(help="How many orders to look at.", metavar="N")] = None,
+    certified: Annotated[bool, typer.Option("--certified", help="Search until the order is proven optimal.")] = False,
+    minimize: MinimizeAny = "multiplications",
+    counting: Counting = "folded",
+    simplify: Simplify = False,
+    method: Method = "auto",
+    seed: Seed = 0,
+    workers: Annotated[int, typer.Option(help="Processes to search on.", metavar="N", min=1)] = 1,
+    start: Start = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Start from the best order on record.")] = False,
+    no_record: Annotated[bool, typer.Option("--no-record", help="Do not keep the order on record.")] = False,
+    save: Annotated[str | None, typer.Option(help="Write the order to this file.", metavar="FILE.json")] = None,
+    plot: Annotated[Path | None, picture_of("the best cost over time")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for an order, and print the Python that uses it.
+
+    Ctrl-C ends the search with the best so far.
+    """
+    from .. import Objective, best_known
+    from .. import search as run_search
+    from ..finders.portfolio import FINDERS
+    from .progress_line import ProgressLine
+    from .target import find
+
+    limit = _budget(budget, evaluations, certified)
+    clocked = minimize == "runtime"
+    objective = minimize if clocked else Objective.of(weights(minimize), counting)
+    _check_outputs(save, plot, clocked)
+    found = find(target, args, argnums)
+    with ProgressLine(limit, quiet) as line:
+        line.show(f"tracing {target}…")
+        graph = found.graph(simplify)
+        first = _first_order(start, graph)
+        if method in FINDERS:
+            line.prepare(method)
+        if clocked:
+            line.say("measuring what operations take on this machine (once), then searching…")
+        result = run_search(
+            *((found.function, *found.args) if clocked else (graph,)), argnums=found.argnums, simplify=simplify,
+            budget=limit, minimize=objective, counting=counting, method=method, seed=seed, start=first,
+            batch_axes=found.batch_axes, resume=resume, progress=line.show, workers=workers, record=not no_record,
+        )  # fmt: skip
+    if save is not None:
+        result.order.save(save)
+    if plot is not None:
+        from ..plot import search_history
+        from .outputs import save_picture
+
+        save_picture(search_history(result), plot)
+    known = best_known(graph, result.objective)
+    better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
+    _print_result(target, found, result, better, save, as_json)
+    if result.stopped == "interrupted":
+        raise interrupted(f"the order is the best so far{f', and is in {save}' if save else ''}")
+
+
+def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> Any:
+    from .. import Budget, SearchError
+
+    if certified and (seconds is not None or evaluations is not None):
+        raise SearchError("--certified goes on until the order is proven optimal; give it or a budget, not both")
+    if seconds is None and evaluations is None and not certified:
+        seconds = DEFAULT_SECONDS
+    return Budget(seconds, evaluations)
+
+
+def _check_outputs(save: str | None, plot: Path | None, clocked: bool) -> None:
+    from .. import SearchError
+    from .outputs import check_plot, check_writable
+
+    if save is not None:
+        # By its ending graphax.jacve knows a saved order.
+        check_writable("--save", Path(save), (".json",))
+    check_plot(plot)
+    if plot is not None and clocked:
+        raise SearchError("--plot draws costs over time, and --minimize runtime goes by the clock; leave one out")
+
+
+def _first_order(start: str | None, graph: Any) -> Any:
+    from graphax.order import PRESETS, resolve
+
+    if start is None:
+        return None
+    return resolve(Path(start) if start not in PRESETS and Path(start).exists() else start, graph)
+
+
+def _print_result(
+    name: str, target: "Target", result: "SearchResult", known: float | None, save: str | None, as_json: bool
+) -> None:
+    usage = target.usage(result.order, save)
+    if as_json:
+        print_json({"target": name, **result.as_dict(), "better_on_record": known, "usage": usage})
+        return
+    typer.echo(result)
+    if known is not None:
+        typer.echo(f"On record is a better order, with {known:g}; --resume starts from it.")
+    typer.echo("")
+    for line in usage:
+        typer.echo(line)

@@ -1,0 +1,173 @@
+"""``alphagrad show`` and ``alphagrad report``: graphs and orders on a page, or drawn for a paper."""
+
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import (
+    Argnums,
+    Args,
+    AsJson,
+    Budgeted,
+    Counting,
+    Orders,
+    Quiet,
+    Simplify,
+    TargetName,
+    TargetNames,
+    picture_of,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from graphax import ComputationGraph
+
+    from ..page.view import View
+
+SECONDS = 1.0
+Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+PAGE, DRAWINGS = ".html", (".svg", ".dot")
+
+
+def show(
+    target: TargetName,
+    args: Args = None,
+    argnums: Argnums = None,
+    order: Orders = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.", metavar="FILE"),
+    ] = None,
+    step: Annotated[int, typer.Option(help="How many vertices are eliminated at first.", metavar="N")] = 0,
+    counting: Counting = "folded",
+    simplify: Simplify = False,
+    budget: Budgeted = SECONDS,
+    plot: Annotated[Path | None, picture_of("what each order has cost after each elimination")] = None,
+    open_page: Open = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show how orders eliminate a graph, on a page to play with.
+
+    Writes one HTML file that needs no network: step by step along the orders, or you pick the vertices. With --out
+    graph.svg or graph.dot it draws the graph for a paper, after --step eliminations along one order.
+    """
+    from ..errors import SearchError
+    from ..page.view import DEFAULT_ORDERS
+    from .outputs import check_plot, check_writable, save_picture
+    from .target import find
+
+    path = out or Path(f"{_file_name(target)}{PAGE}")
+    check_writable("--out", path, (PAGE, *DRAWINGS))
+    check_plot(plot)
+    drawn = path.suffix in DRAWINGS
+    if drawn and (open_page or len(order or ()) > 1):
+        raise SearchError(f"{path} shows one order, and is not a page; give one --order, without --open")
+    graph = find(target, args, argnums).graph(simplify)
+    if not 0 <= step <= len(graph.intermediates):
+        raise SearchError(f"--step {step}: there are {len(graph.intermediates)} vertices to eliminate; give 0 to that")
+    # Before the first step all orders are alike.
+    names = order or (["fwd"] if drawn and step == 0 else ["best"] if drawn else list(DEFAULT_ORDERS))
+    view = _views([(target, graph)], counting, names, budget, quiet)[0]
+    content = _drawing(view, step, path.suffix) if drawn else _page([view], view.title, [], step)
+    path.write_text(content, encoding="utf-8")
+    if plot is not None:
+        from ..plot.eliminations import draw_orders
+
+        save_picture(draw_orders(view), plot)
+    _conclude([view], path, as_json, open_page)
+
+
+def report(
+    targets: TargetNames,
+    args: Args = None,
+    order: Orders = None,
+    out: Annotated[Path, typer.Option(help="Where to write the page.", metavar="FILE.html")] = Path("report.html"),
+    timings: Annotated[
+        Path | None, typer.Option(help="What alphagrad bench --save wrote.", metavar="FILE.json")
+    ] = None,
+    counting: Counting = "folded",
+    simplify: Simplify = False,
+    budget: Budgeted = SECONDS,
+    open_page: Open = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one page on several functions.
+
+    It has what show has on each, and tables of costs, bounds and timings.
+    """
+    from ..page.timings import read_timings
+    from ..page.view import DEFAULT_ORDERS
+    from .outputs import check_writable
+    from .target import find
+
+    check_writable("--out", out, (PAGE,))
+    measured = [] if timings is None else read_timings(timings)
+    graphs = [(name, find(name, args).graph(simplify)) for name in dict.fromkeys(targets or ())]
+    views = _views(graphs, counting, order or list(DEFAULT_ORDERS), budget, quiet)
+    out.write_text(_page(views, ", ".join(view.title for view in views), measured), encoding="utf-8")
+    _conclude(views, out, as_json, open_page)
+
+
+def _file_name(target: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "_-." else "-" for letter in target)
+
+
+def _views(
+    graphs: Sequence[tuple[str, "ComputationGraph"]],
+    counting: str,
+    orders: Sequence[str],
+    budget: float,
+    quiet: bool,
+) -> "list[View]":
+    from ..finders.budget import Budget
+    from ..page.view import BEST, make_view
+    from .progress_line import ProgressLine
+
+    limit, chosen = Budget.of(budget), list(dict.fromkeys(orders))
+    views = []
+    with ProgressLine(limit, quiet) as line:
+        if BEST in chosen:
+            line.prepare("auto")
+        for title, graph in graphs:
+            line.entitle(title)
+            views.append(make_view(title, graph, counting, chosen, limit, line.show))
+    return views
+
+
+def _drawing(view: "View", step: int, suffix: str) -> str:
+    from ..page.drawing import as_dot, as_svg
+
+    return (as_svg if suffix == ".svg" else as_dot)(view.replays[0], step)
+
+
+def _page(views: "Sequence[View]", title: str, timings: Sequence[dict[str, Any]], step: int = 0) -> str:
+    from ..page.data import page_data
+    from ..page.html import as_html
+
+    rows = {view.title: [row for row in timings if row["task"] == view.title] for view in views}
+    return as_html([page_data(view, rows[view.title]) for view in views], title, step)
+
+
+def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: bool) -> None:
+    from graphax.display import table
+
+    from ..page.view import summary
+
+    if as_json:
+        print_json({"out": str(path), "targets": [summary(view) for view in views]})
+    else:
+        rows = [
+            [view.title, replay.name, replay.cost.multiplications, replay.cost.additions, replay.cost.peak, view.bound]
+            for view in views
+            for replay in view.replays
+        ]
+        columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
+        typer.echo(table(f"Multiplications are counted {views[0].counting}", columns, rows))
+        typer.echo(f"written: {path}")
+    if open_page and not webbrowser.open(path.resolve().as_uri()):
+        typer.echo(f"alphagrad: no browser was found; open {path} in one", err=True)

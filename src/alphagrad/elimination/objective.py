@@ -1,0 +1,99 @@
+"""What an order search minimises."""
+
+import re
+from dataclasses import dataclass
+
+from graphax import ComputationGraph, Cost
+from graphax.display import BASELINES
+from graphax.plan import COUNTINGS
+
+from ..errors import SearchError
+from .kernels import Prices
+
+# What a multiplication and an addition cost, by the name of what is minimised.
+WEIGHTS = {"multiplications": (1.0, 0.0), "operations": (1.0, 1.0), "peak": (0.0, 0.0)}
+OBJECTIVES = tuple(WEIGHTS)
+WEIGHTED = "weighted"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A quantity of a `graphax.Cost` to be made small.
+
+    Attributes:
+        minimize: ``"multiplications"``, ``"operations"`` (multiplications and additions), ``"peak"`` (live numbers), or
+            ``"weighted"`` for ``weights``.
+        counting: ``"folded"`` (what is executed) or ``"raw"`` (every product of two edges, as in the literature).
+        weights: what a multiplication and an addition cost; given for ``"weighted"`` only.
+    """
+
+    minimize: str = "multiplications"
+    counting: str = "folded"
+    weights: tuple[float, float] = (1.0, 0.0)
+
+    def __post_init__(self):
+        if self.counting not in COUNTINGS:
+            raise SearchError(f"unknown counting {self.counting!r}; it is one of: {', '.join(COUNTINGS)}")
+        if self.minimize not in (*WEIGHTS, WEIGHTED):
+            raise SearchError(f"cannot minimize {self.minimize!r}; it is one of: {', '.join((*WEIGHTS, WEIGHTED))}")
+        if self.minimize == WEIGHTED:
+            _weights(self.weights)
+        object.__setattr__(self, "weights", WEIGHTS.get(self.minimize, self.weights))
+
+    @staticmethod
+    def of(minimize: "str | tuple[float, float] | Objective", counting: str = "folded") -> "Objective":
+        """Read ``minimize=`` as users write it: a name, or a pair of weights for multiplications and additions."""
+        if isinstance(minimize, Objective):
+            return minimize
+        if isinstance(minimize, str) and minimize in WEIGHTS:
+            return Objective(minimize, counting)
+        return Objective(WEIGHTED, counting, _weights(minimize))
+
+    @staticmethod
+    def read(text: str) -> "Objective":
+        """The objective that prints as ``text``."""
+        name, _, counting = text.removesuffix(")").rpartition(" (")
+        weights = re.fullmatch(r"(.+)·multiplications \+ (.+)·additions", name)
+        return Objective.of((float(weights[1]), float(weights[2])) if weights else name, counting)
+
+    def value(self, cost: Cost) -> float:
+        """The quantity to be minimised: a whole number, except for weights that are none."""
+        if self.minimize == "peak":
+            return cost.peak
+        multiplication, addition = self.weights
+        value = multiplication * cost.multiplications + addition * cost.additions
+        return int(value) if value == int(value) else value
+
+    @property
+    def step(self) -> float:
+        """By how much a value must be lower to be a better one, with room for rounding."""
+        return 1 - 1e-6 if all(weight == int(weight) for weight in self.weights) else 1e-9
+
+    def prices(self, reference: float) -> Prices:
+        """What the kernels charge; ``reference`` is a peak of about the size to expect."""
+        return Prices(*self.weights, 1.0 if self.minimize == "peak" else 0.0, float(max(reference, 1)))
+
+    def __str__(self):
+        name = self.minimize
+        if name == WEIGHTED:
+            name = f"{self.weights[0]:g}·multiplications + {self.weights[1]:g}·additions"
+        return f"{name} ({self.counting})"
+
+
+def _weights(given: object) -> tuple[float, float]:
+    try:
+        multiplication, addition = (float(weight) for weight in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise SearchError(
+            f"cannot minimize {given!r}; it is one of: {', '.join(OBJECTIVES)}, or a pair of weights for "
+            f"multiplications and additions"
+        ) from None
+    if not (0 <= multiplication < float("inf") and 0 <= addition < float("inf")) or multiplication + addition == 0:
+        raise SearchError(f"weights must be finite, not negative and not both zero, but are {given!r}")
+    return multiplication, addition
+
+
+def baselines(graph: ComputationGraph, objective: Objective) -> tuple[float, float, float]:
+    """What forward, reverse and Markowitz cost."""
+    forward, reverse, markowitz = (objective.value(graph.cost(name, objective.counting)) for name in BASELINES)
+    return forward, reverse, markowitz

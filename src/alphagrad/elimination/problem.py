@@ -1,0 +1,206 @@
+"""A graph and an objective, made ready for the compiled kernels."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from graphax import ComputationGraph, Cost, Structure
+from graphax.bound import vertex_bounds
+from graphax.structure import add, compose
+
+from ..errors import SearchError
+from .kernels import (
+    ADDITIONS,
+    COLUMNS,
+    DEPTH,
+    DONE,
+    FULL,
+    LIVE,
+    MULTIPLICATIONS,
+    PRODUCT,
+    STAMP,
+    Net,
+    Prices,
+    Table,
+    evaluate,
+    insert,
+    load,
+    rewind,
+)
+from .objective import Objective
+
+# The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
+LARGEST_LOG = 1 << 23
+# What an addition is charged so that, of orders that are equal otherwise, the one with fewer is found.
+TIE_BREAK = 1e-6
+
+
+class TooLarge(SearchError):
+    """An order creates more edges than memory is set aside for."""
+
+    def __init__(self) -> None:
+        super().__init__(f"eliminating in this order creates more than {LARGEST_LOG:,} edges; start from a better one")
+
+
+class Algebra:
+    """Structures as numbers, and the table of their products and sums as far as it is known."""
+
+    def __init__(self, counting: str):
+        self.counting = counting
+        self.structures: list[Structure] = []
+        self._numbers: dict[Structure, int] = {}
+        self._entries: list[tuple[int, ...]] = []
+        self.table = _empty_table(rows=1 << 10, structures=1 << 6)
+
+    def number(self, structure: Structure) -> int:
+        known = self._numbers.get(structure)
+        if known is not None:
+            return known
+        number = len(self.structures)
+        if number == len(self.table.stored):
+            grown = _empty_table(len(self.table.keys), 2 * number)
+            grown.stored[:number], grown.signature[:number] = self.table.stored, self.table.signature
+            self.table = self.table._replace(stored=grown.stored, signature=grown.signature)
+        self.structures.append(structure)
+        self._numbers[structure] = number
+        self.table.stored[number] = structure.stored
+        self.table.signature[number] = np.random.default_rng(number).integers(1 << 63, dtype=np.uint64) * 2 + 1
+        return number
+
+    def learn(self) -> None:
+        """Find the product or sum that a kernel missed."""
+        operation, left, right = (int(x) for x in self.table.missing)
+        first, second = self.structures[left], self.structures[right]
+        if operation == PRODUCT:
+            product = compose(first, second)
+            if product is None:
+                entry = (-1, 0, 0)
+            else:
+                folded = self.counting == "folded"
+                multiplications = product.multiplications if folded else product.raw_multiplications
+                entry = (self.number(product.structure), multiplications, product.additions)
+        else:
+            total = add(first, second)
+            entry = (self.number(total.structure), 0, total.additions)
+        self._entries.append((operation, left, right, *entry))
+        if 2 * len(self._entries) > len(self.table.keys):
+            grown = _empty_table(4 * len(self.table.keys), len(self.table.stored))
+            self.table = grown._replace(stored=self.table.stored, signature=self.table.signature)
+            for known in self._entries[:-1]:
+                insert(self.table, *known)
+        insert(self.table, *self._entries[-1])
+
+
+def _empty_table(rows: int, structures: int) -> Table:
+    return Table(
+        keys=np.zeros(rows, np.uint64),
+        result=np.zeros(rows, np.int32),
+        multiplications=np.zeros(rows, np.int64),
+        additions=np.zeros(rows, np.int64),
+        stored=np.zeros(structures, np.int64),
+        signature=np.zeros(structures, np.uint64),
+        missing=np.zeros(3, np.int64),
+    )
+
+
+class Problem:
+    """What finders work on: intermediate vertices are nodes 0, 1, ... in ascending order, ends come after them."""
+
+    def __init__(self, graph: ComputationGraph, objective: Objective):
+        self.graph = graph
+        self.objective = objective
+        self.algebra = Algebra(objective.counting)
+        self.size = len(graph.intermediates)
+        ends = [number for number in graph.vertices if graph.vertices[number].kind != "intermediate"]
+        self.numbers = np.array([*graph.intermediates, *ends], np.int64)
+        self._index = {int(number): node for node, number in enumerate(self.numbers)}
+        edges = sorted(graph.edges.items())
+        self._edges = tuple(
+            np.array(column, np.int32)
+            for column in (
+                [self._index[source] for (_, source), _ in edges],
+                [self._index[target] for (target, _), _ in edges],
+                [self.algebra.number(structure) for _, structure in edges],
+            )
+        )
+        self.net = self._new_net(2 * len(edges) + 64)
+        self._stored_first = int(self.net.now[LIVE])
+        self.plain_prices = objective.prices(self._stored_first)
+        self.prices = self.plain_prices._replace(addition=self.plain_prices.addition + TIE_BREAK)
+
+    def _new_net(self, room: int) -> Net:
+        nodes = len(self.numbers)
+        pool = nodes + len(self._edges[0]) + room
+        depths = self.size + 1
+        net = Net(
+            edges=np.zeros((pool, COLUMNS), np.int32),
+            log=np.zeros((room, 2), np.int32),
+            eliminated=np.zeros(depths, np.int32),
+            peak=np.zeros(depths, np.int64),
+            saved=np.zeros((depths, DEPTH), np.int64),
+            saved_digest=np.zeros(depths, np.uint64),
+            mark=np.zeros(nodes, np.int32),
+            stamp=np.zeros(nodes, np.int64),
+            now=np.zeros(STAMP + 1, np.int64),
+            digest=np.zeros(1, np.uint64),
+        )
+        load(net, self.algebra.table, *self._edges)
+        return net
+
+    def call(self, kernel: Callable, *args: Any, prices: Prices | None = None) -> None:
+        """Run a kernel from the untouched graph until it is done, teaching it what it does not know yet.
+
+        The kernel keeps what it must remember across interruptions in its own arguments.
+        """
+        while True:
+            rewind(self.net, 0)
+            status = kernel(self.net, self.algebra.table, prices or self.prices, *args)
+            if status == DONE:
+                return
+            if status == FULL and len(self.net.log) >= LARGEST_LOG:
+                raise TooLarge
+            if status == FULL:
+                self.net = self._new_net(2 * len(self.net.log))
+            else:
+                self.algebra.learn()
+
+    def nodes(self, vertices: Iterable[int]) -> np.ndarray:
+        return np.array([self._index[vertex] for vertex in vertices], np.int32)
+
+    def vertices(self, nodes: Iterable[int]) -> tuple[int, ...]:
+        return tuple(int(self.numbers[node]) for node in nodes)
+
+    def cost(self, nodes: np.ndarray) -> Cost:
+        """What eliminating in this order costs: the same numbers as `graphax.Plan.cost`."""
+        self.charged(nodes)
+        peak = int(self.net.peak[: self.size].max(initial=self._stored_first))
+        multiplications, additions = int(self.net.now[MULTIPLICATIONS]), int(self.net.now[ADDITIONS])
+        return Cost(multiplications, additions, peak, self.objective.counting)
+
+    def charged(self, nodes: np.ndarray) -> float:
+        """The price of an order by the kernels' measure, without the one that breaks ties."""
+        price = np.zeros(self.size)
+        self.call(evaluate, nodes, price, np.zeros(self.size, np.uint64), prices=self.plain_prices)
+        return float(price.sum())
+
+    def key(self, nodes: np.ndarray) -> tuple[float, int, int]:
+        """What makes one order better than another: the objective, then additions, then the peak."""
+        try:
+            cost = self.cost(nodes)
+        except TooLarge:
+            return float("inf"), 0, 0
+        return self.objective.value(cost), cost.additions, cost.peak
+
+    def value(self, nodes: np.ndarray) -> float:
+        return self.key(nodes)[0]
+
+    @property
+    def scalar(self) -> bool:
+        """Whether every vertex is one number."""
+        return all(vertex.shape == () for vertex in self.graph.vertices.values())
+
+    def vertex_bounds(self) -> np.ndarray:
+        """What each vertex costs at least, whatever comes before it."""
+        bounds = vertex_bounds(self.graph, self.objective.counting)
+        return self.objective.weights[0] * np.array([bounds[vertex] for vertex in self.graph.intermediates], float)

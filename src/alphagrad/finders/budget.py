@@ -1,0 +1,92 @@
+"""How long a search may take, and what it says while it runs."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from ..errors import SearchError
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a search ends at the latest: after so many seconds or evaluations, whichever comes first.
+
+    Every search ends when its order is certified to be optimal. One without any limit ends only then, or when it is
+    interrupted. A search that is limited by evaluations alone gives the same order each time.
+    """
+
+    seconds: float | None = None
+    evaluations: int | None = None
+
+    def __post_init__(self):
+        for name, limit in (("seconds", self.seconds), ("evaluations", self.evaluations)):
+            if limit is not None and not isinstance(limit, Real):
+                raise SearchError(f"the {name} of a budget are a number, but are {limit!r}")
+            if limit is not None and not limit > 0:
+                raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
+
+    @staticmethod
+    def of(given: Any) -> "Budget":
+        """Read ``budget=`` as users write it: seconds, a `Budget`, or ``"certified"``."""
+        if isinstance(given, Budget):
+            return given
+        if isinstance(given, str) and given == "certified":
+            return Budget()
+        try:
+            seconds = float(given)
+        except (TypeError, ValueError):
+            raise SearchError(
+                f"cannot read {given!r} as a budget; it is a number of seconds, "
+                f'Budget(seconds=..., evaluations=...), or "certified"'
+            ) from None
+        return Budget(seconds)
+
+    def spent(self, seconds: float, evaluations: int) -> bool:
+        """Whether a search that has taken so much ends."""
+        return seconds >= (math.inf if self.seconds is None else self.seconds) or evaluations >= (
+            math.inf if self.evaluations is None else self.evaluations
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a search stands: the best value found, and what no order is below."""
+
+    finder: str
+    best: float
+    bound: float
+    evaluations: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """By what fraction of the best value an order may yet be better."""
+        return (self.best - self.bound) / self.best if self.best > self.bound else 0.0
+
+    @property
+    def rate(self) -> float:
+        """Evaluations a second."""
+        return self.evaluations / self.seconds if self.seconds else 0.0
+
+    def __str__(self):
+        return (
+            f"{self.finder}: best {self.best:g}, at least {self.bound:g}, {self.seconds:.1f} s, "
+            f"{self.evaluations:,} orders ({self.rate:,.0f}/s)"
+        )
+
+
+class Reporter:
+    """Calls ``progress`` at most every so often."""
+
+    def __init__(self, progress: Callable[[Progress], None] | None, every: float = 0.1):
+        self._progress = progress
+        self._every = every
+        self._next = 0.0
+
+    def report(self, make: Callable[[], Progress]) -> None:
+        if self._progress is not None and time.monotonic() >= self._next:
+            self._progress(make())
+            self._next = time.monotonic() + self._every

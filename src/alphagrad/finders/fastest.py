@@ -1,0 +1,215 @@
+"""The search for the fastest order: by counts first, then by the model of the machine, and by the clock in the end."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import graphax as gx
+from graphax import ComputationGraph, NativeError, Order
+from graphax.display import BASELINES, table
+from graphax.order import PRESETS, preset
+
+from ..elimination.objective import Objective
+from ..errors import SearchError
+from ..runtime.cost_model import CostModel, measured, rank_correlation, this_machine
+from ..runtime.workload import kernel_statements, workload
+from .budget import Budget, Progress
+from .result import SearchResult
+from .run import run
+
+# What is searched for first. Most additions are fused with a product, so they cost little.
+COUNTED = Objective("weighted", "folded", (1.0, 0.25))
+# How many searches there are, what part of the time they have, and how many orders are measured.
+TRIALS, SEARCHING, MEASURED = 8, 0.6, 6
+REPEAT = 200
+BATCH = 16_384
+
+
+@dataclass(frozen=True)
+class Function:
+    """What is to be fast: the Jacobian of a function, at many points at once.
+
+    Attributes:
+        function, args, argnums, has_aux: as `graphax.jacve` takes them.
+        batch_axes: ``in_axes`` of `jax.vmap`; what has no axis is the same for all points.
+        batch: how many points there are.
+    """
+
+    function: Callable
+    args: tuple[Any, ...]
+    argnums: int | Sequence[int]
+    has_aux: bool
+    batch_axes: tuple[int | None, ...]
+    batch: int = BATCH
+
+    @property
+    def dtype(self) -> str:
+        return str(jnp.result_type(*(leaf for leaf in jax.tree.leaves(self.args))))
+
+    def call(self, order: Any) -> Callable[[], Any]:
+        """Computes the Jacobian at all points."""
+        jacobian = gx.jacve(self.function, self.argnums, self.has_aux, order=order)
+        points = [
+            value if axis is None else jax.tree.map(partial(_repeated, self.batch), value)
+            for value, axis in zip(self.args, self.batch_axes, strict=True)
+        ]
+        axes = tuple(None if axis is None else 0 for axis in self.batch_axes)
+        return partial(jax.jit(jax.vmap(jacobian, in_axes=axes)), *points)
+
+
+def _repeated(batch: int, value: Any) -> Any:
+    value = jnp.asarray(value)
+    return jnp.broadcast_to(value, (batch, *value.shape)) + jnp.zeros((), value.dtype)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An order, what the model says it takes, and what it took: nanoseconds a point, or None if not known."""
+
+    order: Order
+    predicted: float | None
+    measured: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RuntimeResult(SearchResult):
+    """A `SearchResult` whose order was the fastest of those that were measured.
+
+    Attributes:
+        candidates: all that were considered, the fastest first, those that were not measured last.
+        batch: at how many points at once they were measured.
+    """
+
+    candidates: tuple[Candidate, ...]
+    batch: int
+
+    @property
+    def nanoseconds(self) -> float:
+        """What the Jacobian takes for one point."""
+        return self.candidates[0].measured or math.nan
+
+    @property
+    def rank_correlation(self) -> float:
+        """Of what the model says with what was measured."""
+        pairs = [(c.predicted, c.measured) for c in self.candidates if c.predicted and c.measured]
+        return rank_correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else math.nan
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            **super().as_dict(),
+            "nanoseconds_per_point": self.nanoseconds,
+            "batch": self.batch,
+            "rank_correlation": self.rank_correlation,
+            "candidates": [asdict(candidate) for candidate in self.candidates],
+        }
+
+    def __str__(self):
+        rows = [
+            [c.order.finder, f"{c.order.cost:g}", _shown(c.predicted), _shown(c.measured)]
+            for c in self.candidates
+            if c.measured is not None
+        ]
+        columns = ["order", str(self.objective), "predicted ns a point", "measured ns a point"]
+        text = table(f"{len(self.graph.intermediates)} vertices, {self.batch:,} points at once", columns, rows)
+        return (
+            f"{text}\nfastest: {self.nanoseconds:.3g} ns a point; rank correlation of model and clock "
+            f"{self.rank_correlation:.2f}; {self.evaluations:,} orders in {self.seconds:.1f} s, seed {self.order.seed}"
+        )
+
+
+def _shown(nanoseconds: float | None) -> str:
+    return "" if nanoseconds is None else f"{nanoseconds:.3g}"
+
+
+def fastest(
+    target: Function,
+    graph: ComputationGraph,
+    budget: Budget,
+    seed: int,
+    starts: Sequence[Order],
+    progress: Callable[[Progress], None] | None,
+) -> RuntimeResult:
+    """Search by counts, rank what is found by the model, and measure the best few. Ctrl-C ends the search, or the
+    measurements, with the best so far."""
+    if budget.seconds is None:
+        raise SearchError("minimize='runtime' ends with measurements, so it needs a budget of seconds")
+    began = time.monotonic()
+    model = _model(target)
+    found, evaluations, stopped = [], 0, "budget"
+    for trial in range(TRIALS):
+        share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
+        result = run(graph, COUNTED, "auto", share, seed + trial, starts, progress)
+        found.append(result.order)
+        evaluations += result.evaluations
+        if result.stopped == "interrupted":
+            stopped = result.stopped
+            break
+    candidates = [_predicted(target, model, order) for order in _distinct([*found, *starts, *_presets(graph)])]
+    ranked = sorted(candidates, key=lambda c: (math.inf if c.predicted is None else c.predicted, c.order.cost))
+    try:
+        timed = _measured(target, ranked, max(0.5, budget.seconds - (time.monotonic() - began)))
+    except KeyboardInterrupt:
+        timed, stopped = ranked, "interrupted"
+    best = timed[0].order
+    cost = graph.cost(best, COUNTED.counting)
+    return RuntimeResult(
+        order=best,
+        cost=cost,
+        value=COUNTED.value(cost),
+        bound=found[0].bound or 0.0,
+        objective=COUNTED,
+        history=(),
+        evaluations=evaluations,
+        seconds=time.monotonic() - began,
+        stopped=stopped,
+        graph=graph,
+        candidates=tuple(timed),
+        batch=target.batch,
+    )
+
+
+def _model(target: Function) -> CostModel | None:
+    """None where there is no native backend to model."""
+    if jax.default_backend() != "cpu" or target.dtype not in ("float32", "float64"):
+        return None
+    try:
+        return this_machine(target.dtype)
+    except NativeError:
+        return None
+
+
+def _presets(graph: ComputationGraph) -> Iterator[Order]:
+    for name in (*BASELINES, *(name for name in PRESETS if name not in BASELINES)):
+        order = preset(name, graph)
+        yield Order(
+            order.vertices, graph.fingerprint, name, None, COUNTED.value(graph.cost(order)), None, graph.simplified
+        )
+
+
+def _distinct(orders: Sequence[Order]) -> list[Order]:
+    return list({order.vertices: order for order in reversed(orders)}.values())[::-1]
+
+
+def _predicted(target: Function, model: CostModel | None, order: Order) -> Candidate:
+    if model is None:
+        return Candidate(order, None)
+    try:
+        program = kernel_statements(target.function, target.args, order, target.argnums, target.has_aux)
+    except NativeError:
+        return Candidate(order, None)
+    return Candidate(order, model.predict(workload(program)))
+
+
+def _measured(target: Function, ranked: list[Candidate], seconds: float) -> list[Candidate]:
+    """The best few, and the baselines, with what they took, the fastest first; then the others."""
+    chosen = [c for n, c in enumerate(ranked) if n < MEASURED or c.order.finder in BASELINES]
+    calls = {number: target.call(candidate.order) for number, candidate in enumerate(chosen)}
+    least = measured(calls, REPEAT, seconds)
+    timed = [Candidate(c.order, c.predicted, 1e9 * least[number] / target.batch) for number, c in enumerate(chosen)]
+    return [*sorted(timed, key=lambda c: c.measured or math.inf), *(c for c in ranked if c not in chosen)]

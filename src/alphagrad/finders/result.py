@@ -1,0 +1,89 @@
+"""What a search found."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphax import ComputationGraph, Cost, Order
+from graphax.display import table
+
+from ..elimination.objective import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The best order that a search found, and how good it is known to be.
+
+    Attributes:
+        order: to be given to `graphax.jacve`, or saved.
+        cost: its multiplications, additions and peak.
+        value: the quantity that was minimised.
+        bound: no order of this graph has a lower value.
+        objective: what was minimised.
+        history: (seconds, evaluations, value) each time a better order was found.
+        evaluations, seconds: how many orders were looked at, and how long it took.
+        stopped: why the search ended: "optimal", "budget", "exhausted" (nothing left to try), "interrupted"
+            or "workers died".
+        graph: the graph that was searched.
+    """
+
+    order: Order
+    cost: Cost
+    value: float
+    bound: float
+    objective: Objective
+    history: tuple[tuple[float, int, float], ...]
+    evaluations: int
+    seconds: float
+    stopped: str
+    graph: ComputationGraph
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the order is certified to be optimal."""
+        return self.value <= self.bound
+
+    @property
+    def gap(self) -> float:
+        """By what fraction of its value the order may be worse than the best one."""
+        return 0.0 if self.optimal else (self.value - self.bound) / self.value
+
+    @property
+    def certificate(self) -> str:
+        """What is known of the optimum, in words."""
+        if self.optimal:
+            return "optimal"
+        return f"no order is more than {self.gap:.1%} cheaper (none is below {self.bound:g})"
+
+    def compared(self) -> list[tuple[str, Cost]]:
+        """The costs of forward, reverse, Markowitz and of this order; presets only where they take no time."""
+        presets = ("fwd", "rev", "markowitz") if len(self.graph.intermediates) <= 1500 else ()
+        counting = self.objective.counting
+        return [*((name, self.graph.cost(name, counting)) for name in presets), (self.order.finder, self.cost)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the graph, as plain data."""
+        return {
+            "order": asdict(self.order),
+            "cost": asdict(self.cost),
+            "value": self.value,
+            "bound": self.bound,
+            "optimal": self.optimal,
+            "gap": self.gap,
+            "minimize": str(self.objective),
+            "history": [list(entry) for entry in self.history],
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+            "stopped": self.stopped,
+        }
+
+    def __str__(self):
+        rows = [
+            [name, cost.multiplications, cost.additions, cost.peak, f"{self.objective.value(cost):g}"]
+            for name, cost in self.compared()
+        ]
+        columns = ["order", "multiplications", "additions", "peak", str(self.objective)]
+        text = table(f"{len(self.graph.intermediates)} vertices to eliminate", columns, rows)
+        return (
+            f"{text}\n{self.certificate}; {self.evaluations:,} orders in {self.seconds:.1f} s, "
+            f"stopped: {self.stopped}, seed {self.order.seed}"
+        )

@@ -1,0 +1,140 @@
+"""What users call: the search for elimination orders."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from graphax import ComputationGraph, GraphaxError, Order, build_graph
+from graphax.order import resolve
+from graphax.trace import positions
+
+from ..elimination.objective import Objective
+from ..errors import SearchError, whole_number
+from ..tasks.task import Task
+from . import records
+from .budget import Budget, Progress
+from .fastest import COUNTED, Function, fastest
+from .pool import Request, run_on
+from .portfolio import FINDERS
+from .result import SearchResult
+from .run import run
+
+
+def search(
+    target: Callable | ComputationGraph | Task,
+    *args: Any,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    simplify: bool = False,
+    budget: Any = 10,
+    minimize: Any = "multiplications",
+    counting: str = "folded",
+    method: str = "auto",
+    seed: int = 0,
+    start: Any = None,
+    batch_axes: Sequence[int | None] | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+    record: bool = True,
+) -> SearchResult:
+    """Look for an elimination order with a low cost, and say how low it can be.
+
+    Args:
+        target: a function, with example arguments; or a graph, or a `Task`, without.
+        args: example arguments; only their shapes matter, except for those outside ``argnums``.
+        argnums, has_aux: as in `graphax.jacve`, to which the order is to be given.
+        simplify: remove common subexpressions first. `jacve` does the same with an order found so.
+        budget: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal. Compiling the search
+            itself (once for each installation) is not counted. Ctrl-C ends a search early and returns the best so far.
+        minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, weights for multiplications and additions, or
+            ``"runtime"``: orders are ranked by a model of this machine, which is measured once, and the best few by the
+            clock, under `jax.vmap`. That needs a function or a task.
+        counting: ``"folded"`` counts what is executed, ``"raw"`` every product of two edges.
+        method: the finder: ``"auto"``, ``"presets"``, ``"greedy"``, ``"beam"``, ``"anneal"``, ``"temper"``,
+            ``"windows"``, ``"exact"``, ``"policy"`` (games of a learned policy), or ``"policy+anneal"`` and
+            ``"policy+beam"``, which start from its order.
+        seed: of all random choices. The same seed takes the same steps; with a budget of evaluations it ends at
+            the same order, with one of seconds the clock decides how far it gets.
+        start: an order to start from, in any form that ``jacve(order=...)`` takes.
+        batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, as ``in_axes`` of
+            `jax.vmap`; by default those that are differentiated.
+        resume: start from the best order on record, too.
+        progress: is called with a `Progress` about ten times a second.
+        workers: processes to search on, if ``executor`` is not given. A script that asks for more than one needs
+            ``if __name__ == "__main__":`` around its work, as with all of `multiprocessing`.
+        executor: any `concurrent.futures.Executor`, such as ``dask.distributed.Client().get_executor()`` or
+            ``mpi4py.futures.MPIPoolExecutor()``; ``workers`` says how many trials it gets at a time.
+        record: keep the order in the user's cache if it is the best known for the graph.
+    """
+    limit, objective = Budget.of(budget), COUNTED if minimize == "runtime" else Objective.of(minimize, counting)
+    if method not in tuple(FINDERS):
+        raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
+    workers, seed = whole_number("workers", workers, 1), whole_number("seed", seed, 0)
+    if progress is not None and not callable(progress):
+        raise SearchError(f"progress is a function that is called with a Progress, but is {progress!r}")
+    if executor is not None and not hasattr(executor, "submit"):
+        raise SearchError(f"executor is a concurrent.futures.Executor, but is {executor!r}")
+    if minimize == "runtime" and (counting != "folded" or method != "auto" or workers > 1 or executor is not None):
+        raise SearchError(
+            "minimize='runtime' counts what is executed, searches with method='auto', and measures in this process; "
+            "leave counting, method, workers and executor as they are"
+        )
+    graph = graph_of(target, args, argnums, has_aux, simplify)
+    starts = _starts(graph, objective, start, resume)
+    if minimize == "runtime":
+        timed = _timed(target, args, argnums, has_aux, batch_axes)
+        return fastest(timed, graph, limit, seed, starts, progress)
+    if workers == 1 and executor is None:
+        result = run(graph, objective, method, limit, seed, starts, progress)
+    else:
+        result = run_on(executor, workers, Request(graph, objective, method, limit, seed, starts), progress)
+    if record:
+        records.offer(result)
+    return result
+
+
+def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> Function:
+    """What is to be fast."""
+    if isinstance(target, ComputationGraph):
+        raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
+    if isinstance(target, Task):
+        return Function(target.function, target.arguments(), target.argnums, False, target.batch_axes)
+    numbers = positions(argnums)
+    default = tuple(0 if n in numbers else None for n in range(len(args)))
+    axes = default if batch_axes is None else tuple(batch_axes) if isinstance(batch_axes, Sequence) else ()
+    if len(axes) != len(args) or not set(axes) <= {0, None} or 0 not in axes:
+        raise SearchError(
+            f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {batch_axes!r}"
+        )
+    return Function(target, tuple(args), argnums, has_aux, axes)
+
+
+def graph_of(
+    target: Any, args: Sequence[Any], argnums: int | Sequence[int], has_aux: bool, simplify: bool
+) -> ComputationGraph:
+    """The graph of what a search may be given; see `search`."""
+    if isinstance(target, ComputationGraph | Task) and args:
+        raise SearchError("a graph or a task has its arguments already; give example arguments with functions only")
+    if isinstance(target, Task):
+        return target.graph(simplify=simplify)
+    if isinstance(target, ComputationGraph):
+        return target
+    if not callable(target):
+        raise SearchError(f"cannot search an order for {target!r}; give a function, a graph or a task")
+    try:
+        return build_graph(target, *args, argnums=argnums, has_aux=has_aux, simplify=simplify)
+    except GraphaxError:
+        raise
+    except Exception as error:
+        name = getattr(target, "__name__", repr(target))
+        raise SearchError(
+            f"{name} cannot be traced with the example arguments given: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _starts(graph: ComputationGraph, objective: Objective, start: Any, resume: bool) -> tuple[Order, ...]:
+    known = records.best_known(graph, objective) if resume else None
+    given = None if start is None else resolve(start, graph)
+    return tuple(order for order in (given, known) if order is not None)

@@ -1,0 +1,218 @@
+"""The static part of `alphagrad.game`: a graph and the algebra of its structures as arrays of fixed sizes.
+
+Rows are the vertices that edges lead to (intermediates, then outputs), columns those they come from (inputs, then
+intermediates), each in ascending order of their kind. Numbers of structures index the tables of products and sums,
+whose entries are packed into single integers, because a step of the game spends its time looking things up.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from graphax import ComputationGraph, Structure
+from graphax.sparsity_types import sparsity_type
+
+from ..elimination.closure import MOST_STRUCTURES, NO_EDGE, Closure, closure_of, with_coefficient
+from ..elimination.objective import Objective
+from ..errors import AlphagradError
+
+OTHER_TYPE = 11
+
+# A product: the structure, whether multiplications depend on the coefficient, the factor.
+STRUCTURE_BITS = 12
+IF_SCALED = 1 << STRUCTURE_BITS
+FACTOR_SHIFT = STRUCTURE_BITS + 1
+MOST_FACTOR = 1 << (31 - FACTOR_SHIFT)
+# A sum: the structures for different and for equal coefficients, what becomes of the coefficient, if it is computed.
+ADDS = 1 << 24
+KEEPS = 1 << 25
+COMPUTED_IF_EQUAL = 1 << 26
+COMPUTED_IF_DIFFERENT = 1 << 27
+
+assert MOST_STRUCTURES == 1 << STRUCTURE_BITS
+
+
+class Sizes(NamedTuple):
+    """How many inputs, intermediates, outputs and structures (with "no edge") the arrays of a game have room for."""
+
+    inputs: int
+    intermediates: int
+    outputs: int
+    structures: int
+
+
+class GameTables(NamedTuple):
+    """What a game needs to know of its graph; a pytree of arrays.
+
+    Attributes:
+        edges: int32[rows, columns], the structure of every edge at the start; 0 where there is none.
+        scale: float32[rows, columns], its known coefficient; 1 for edges with values and 0 for none.
+        intermediate: bool[intermediates], False for padding.
+        product: int32[structures, structures], packed results of composing.
+        multiplications: float32[structures, structures], what the multiplications of a product are charged.
+        sum: int32[structures, structures], packed results of adding.
+        additions: float32[structures, structures], what the additions of a product are charged. Empty if they are free.
+        stored: float32[structures], what adding two edges to one of this structure is charged. Empty if it is free.
+        types: float32[structures, 2], the sparsity type for other coefficients, and for 1.
+        shapes: float32[structures, 4], the sizes of a block.
+    """
+
+    edges: jax.Array
+    scale: jax.Array
+    intermediate: jax.Array
+    product: jax.Array
+    multiplications: jax.Array
+    sum: jax.Array
+    additions: jax.Array
+    stored: jax.Array
+    types: jax.Array
+    shapes: jax.Array
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of one game, also of tables that are stacked."""
+        rows, columns = self.edges.shape[-2:]
+        intermediates = self.intermediate.shape[-1]
+        return Sizes(columns - intermediates, intermediates, rows - intermediates, self.product.shape[-1])
+
+
+def sizes_of(graph: ComputationGraph) -> Sizes:
+    """The smallest sizes that hold a graph."""
+    structures = len(closure_of(graph).structures)
+    return Sizes(len(graph.inputs), len(graph.intermediates), len(_outputs(graph)), structures)
+
+
+def common_sizes(sizes: Sequence[Sizes]) -> Sizes:
+    """The smallest sizes that hold all the given ones."""
+    return Sizes(*(max(column) for column in zip(*sizes, strict=True)))
+
+
+def make_tables(
+    graph: ComputationGraph,
+    counting: str = "raw",
+    minimize: str | tuple[float, float] | Objective = "multiplications",
+    sizes: Sizes | None = None,
+) -> GameTables:
+    """The tables of a graph.
+
+    Args:
+        counting: ``"raw"`` (every product of two edges, as in the literature) or ``"folded"`` (what is executed).
+        minimize: what a step costs: ``"multiplications"``, ``"operations"`` (with additions), or a pair of weights for
+            multiplications and additions. Costs are exact up to 2**24 if the weights are whole numbers.
+        sizes: room for a larger graph; `common_sizes` makes tables that can be stacked.
+
+    Raises:
+        AlphagradError: if the graph does not fit, or takes on too many structures.
+    """
+    objective = Objective.of(minimize, counting)
+    if objective.minimize == "peak":
+        raise AlphagradError("a game counts arithmetic; it cannot minimize the peak, which no step can be charged for")
+    needed = sizes_of(graph)
+    room = needed if sizes is None else sizes
+    if any(have < want for have, want in zip(room, needed, strict=True)):
+        raise AlphagradError(f"the graph needs {needed}, but the tables are made for {room}")
+    closure = closure_of(graph)
+    edges, scale = _edges(graph, closure, room)
+    product, multiplications, product_additions = _products(closure, objective.counting, room.structures)
+    types, shapes = _observed(closure, room.structures)
+    per_multiplication, per_addition = objective.weights
+    stored = np.zeros(room.structures)
+    stored[1 : needed.structures] = [s.stored for s in closure.structures if s is not None]
+    return GameTables(
+        edges=jnp.asarray(edges, jnp.int32),
+        scale=jnp.asarray(scale, jnp.float32),
+        intermediate=jnp.arange(room.intermediates) < needed.intermediates,
+        product=jnp.asarray(product, jnp.int32),
+        multiplications=jnp.asarray(per_multiplication * multiplications, jnp.float32),
+        sum=jnp.asarray(_sums(closure, room.structures), jnp.int32),
+        additions=jnp.asarray(per_addition * product_additions if per_addition else np.zeros((0, 0)), jnp.float32),
+        stored=jnp.asarray(per_addition * stored if per_addition else np.zeros(0), jnp.float32),
+        types=jnp.asarray(types, jnp.float32),
+        shapes=jnp.asarray(shapes, jnp.float32),
+    )
+
+
+def stack_tables(tables: Sequence[GameTables]) -> GameTables:
+    """Tables of the same sizes along a new leading axis, for `jax.vmap` over games."""
+    different = {table.sizes for table in tables}
+    if len(different) != 1:
+        raise AlphagradError(f"only tables of the same sizes can be stacked, but there are {sorted(different)}")
+    if len({table.stored.size for table in tables}) != 1:
+        raise AlphagradError("tables that charge additions cannot be stacked with tables that do not")
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *tables)
+
+
+def _outputs(graph: ComputationGraph) -> list[int]:
+    return sorted(number for number, vertex in graph.vertices.items() if vertex.kind == "output")
+
+
+def _edges(graph: ComputationGraph, closure: Closure, room: Sizes) -> tuple[np.ndarray, np.ndarray]:
+    rows = dict(zip(graph.intermediates, range(room.intermediates), strict=False))
+    columns = {vertex: room.inputs + place for vertex, place in rows.items()}
+    rows |= {vertex: room.intermediates + place for place, vertex in enumerate(_outputs(graph))}
+    columns |= {vertex: place for place, vertex in enumerate(graph.inputs)}
+    shape = room.intermediates + room.outputs, room.inputs + room.intermediates
+    edges, scale = np.full(shape, NO_EDGE), np.zeros(shape)
+    for (target, source), structure in graph.edges.items():
+        place = rows[target], columns[source]
+        edges[place] = closure.number(structure)
+        scale[place] = 1.0 if structure.scale is None else structure.scale
+    return edges, scale
+
+
+def _products(closure: Closure, counting: str, room: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    packed = np.zeros((room, room), np.int64)
+    multiplications, additions = np.zeros((room, room)), np.zeros((room, room))
+    for pair, entry in closure.products.items():
+        if entry.factor >= MOST_FACTOR:
+            raise AlphagradError(f"a sum over {entry.factor} equal numbers; the tables have room for {MOST_FACTOR - 1}")
+        conditional = IF_SCALED if counting == "folded" and entry.if_scaled else 0
+        packed[pair] = entry.result | conditional | entry.factor << FACTOR_SHIFT
+        multiplications[pair] = entry.multiplications if counting == "folded" else entry.raw_multiplications
+        additions[pair] = entry.additions
+    return packed, multiplications, additions
+
+
+def _sums(closure: Closure, room: int) -> np.ndarray:
+    packed = np.zeros((room, room), np.int64)
+    # Where there is nothing to add, coefficients add up all the same, since those of no edge are zero.
+    for number, structure in enumerate(closure.structures):
+        known = structure is None or structure.scale is not None
+        alone = number | number << STRUCTURE_BITS | ADDS * known
+        packed[NO_EDGE, number] = packed[number, NO_EDGE] = alone
+    for pair, entry in closure.sums.items():
+        packed[pair] = (
+            entry.different
+            | entry.equal << STRUCTURE_BITS
+            | ADDS * entry.adds
+            | KEEPS * entry.keeps
+            | COMPUTED_IF_EQUAL * (entry.equal_additions > 0)
+            | COMPUTED_IF_DIFFERENT * (entry.different_additions > 0)
+        )
+    return packed
+
+
+def _observed(closure: Closure, room: int) -> tuple[np.ndarray, np.ndarray]:
+    types, shapes = np.zeros((room, 2)), np.zeros((room, 4))
+    for number, structure in enumerate(closure.structures):
+        if structure is not None:
+            types[number] = [_type(with_coefficient(structure, scale)) for scale in (-1.0, 1.0)]
+            shapes[number] = *_two_sizes(structure.inp_shape), *_two_sizes(structure.out_shape)
+    return types, shapes
+
+
+def _type(structure: Structure) -> int:
+    if len(structure.out) > 2 or len(structure.inp) > 2:
+        return OTHER_TYPE
+    return sparsity_type(structure)
+
+
+def _two_sizes(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The sizes of a matrix; a vector is a column, and of more axes all but the last are taken together."""
+    if len(shape) <= 2:
+        first, second = (*shape, 1, 1)[:2]
+        return first, second
+    return int(np.prod(shape[:-1])), shape[-1]

@@ -1,0 +1,1 @@
+"""How the policy that ships is taught: ``python -m alphagrad.policy.training``."""

@@ -1,0 +1,216 @@
+"""Train the policy: ``python -m alphagrad.policy.training --folder runs/policy``.
+
+First it learns from a teacher, in rounds: the search's orders of generated functions say which moves are good in states
+of the teacher's and of its own games. Then it plays whole games on other generated functions and learns from what they
+cost. Teachers are kept as they are found, and what was learnt after every few steps, so that a run that was stopped
+goes on. The best network so far is ``policy.safetensors`` in the folder.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...agents.checkpoints import Checkpoints
+from ...cli.status_line import StatusLine
+from ...elimination.problem import Problem
+from ..network import Network, initial, save
+from ..play import policy_order
+from . import learn
+from .games import played_moves
+from .learn import Learner, Moves
+from .lessons import Lesson, lesson, taught, training_problem
+
+BATCH = 256
+# Functions by seed: the first are learnt from with a teacher, others by playing, and others are measured on.
+PLAYED, HELD_OUT = 2_000_000, 10_000_000
+
+
+@dataclass(frozen=True)
+class Config:
+    """How the policy is trained.
+
+    Attributes:
+        folder: where the run is kept.
+        workers: processes that search, play and measure.
+        teachers: how many functions are learnt from with a teacher.
+        teacher_seconds: that the search has for each of them.
+        states: in one lesson, which is about one function.
+        rounds: of lessons; in each there are new states, and those of the round before.
+        epochs: how often the lessons of a round are gone through.
+        rate: of learning from lessons, annealed to zero.
+        iterations: of learning from own games.
+        graphs, games: functions, and games on each, in an iteration.
+        repertoire: on how many functions it plays.
+        self_play_rate: of learning from games, annealed to zero.
+        measure_every: iterations between measurements.
+        held_out: functions to measure on.
+    """
+
+    folder: Path = Path("runs/policy")
+    workers: int = 2
+    teachers: int = 1200
+    teacher_seconds: float = 0.4
+    states: int = 24
+    rounds: int = 5
+    epochs: int = 4
+    rate: float = 2e-3
+    iterations: int = 300
+    graphs: int = 24
+    games: int = 8
+    repertoire: int = 480
+    self_play_rate: float = 3e-4
+    measure_every: int = 20
+    held_out: int = 100
+
+
+class Training:
+    """A run under way."""
+
+    def __init__(self, config: Config, pool: ProcessPoolExecutor, announce: Callable[[str], None]):
+        self._config, self._pool, self._announce = config, pool, announce
+        self._began = time.monotonic()
+        self._best = np.inf
+        config.folder.mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> None:
+        self._play(self._imitate(initial(0)))
+
+    def _imitate(self, network: Network) -> Network:
+        config, teachers = self._config, self._teachers()
+        steps = 2 * config.rounds * config.epochs * (len(teachers) * config.states // BATCH)
+        rule = learn.optimizer(config.rate, steps)
+        make = partial(_lesson, states=config.states)
+        lessons: list[Lesson] = []
+
+        def round_of_lessons(number: int, learner: Learner) -> Learner:
+            nonlocal lessons
+            jobs = [(seed, order, _numpy(learner), number) for seed, order in teachers.items()]
+            lessons = [*lessons[-1:], _joined(Lesson, self._pool.map(make, *zip(*jobs, strict=True), chunksize=4))]
+            known = _joined(Lesson, lessons)
+            for batch in _batches(np.random.default_rng(number), len(known.legal), config.epochs):
+                learner, _ = learn.learn_from_lesson(learner, Lesson(*(part[batch] for part in known)), rule)
+            return learner
+
+        return self._steps("lessons", round_of_lessons, learn.begin(network, rule), config.rounds, 1)
+
+    def _play(self, network: Network) -> Network:
+        config = self._config
+        rule = learn.optimizer(config.self_play_rate, config.iterations)
+        play = partial(_games, games=config.games)
+
+        def iteration(number: int, learner: Learner) -> Learner:
+            first = number * config.graphs
+            jobs = [
+                (PLAYED + (first + place) % config.repertoire, _numpy(learner), number)
+                for place in range(config.graphs)
+            ]
+            moves = _joined(Moves, self._pool.map(play, *zip(*jobs, strict=True)))
+            return learn.learn_from_games(learner, moves, rule)[0]
+
+        return self._steps("games", iteration, learn.begin(network, rule), config.iterations, config.measure_every)
+
+    def _steps(
+        self, name: str, step: Callable[[int, Learner], Learner], learner: Learner, steps: int, every: int
+    ) -> Network:
+        """Take steps from where an earlier run stopped; measure and keep the best network every so often."""
+        with closing(Checkpoints(self._config.folder / name)) as checkpoints:
+            learner, notes = checkpoints.latest(learner) or (learner, {"step": 0, "best": self._best})
+            self._best = notes["best"]
+            for number in range(notes["step"] + 1, steps + 1):
+                self._announce(f"{name}: step {number} of {steps}…")
+                learner = step(number, learner)
+                if number % every == 0 or number == steps:
+                    self._measure(name, number, _numpy(learner))
+                    checkpoints.save(number, learner, {"step": number, "best": self._best})
+        return learner.network
+
+    def _teachers(self) -> dict[int, np.ndarray]:
+        path, config = self._config.folder / "teachers.jsonl", self._config
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        found = {seed: np.array(order, np.int32) for seed, order in map(json.loads, lines)}
+        wanted = [seed for seed in range(config.teachers) if seed not in found]
+        teach = partial(_teacher, seconds=config.teacher_seconds)
+        with path.open("a", encoding="utf-8") as file:
+            for seed, order in zip(wanted, self._pool.map(teach, wanted), strict=True):
+                self._announce(f"teachers: {len(found)} of {config.teachers}…")
+                found[seed] = order
+                file.write(json.dumps([seed, order.tolist()]) + "\n")
+                file.flush()
+        return found
+
+    def _measure(self, stage: str, step: int, network: Network) -> None:
+        """Against Markowitz on functions that are not learnt from: the mean ratio, and on how many it is better."""
+        seeds = range(HELD_OUT, HELD_OUT + self._config.held_out)
+        pairs = list(self._pool.map(partial(_costs, network=network), seeds, chunksize=4))
+        ours, markowitz = (np.array(column, float) for column in zip(*pairs, strict=True))
+        ratio = float(np.mean(ours / markowitz))
+        line = {
+            "stage": stage,
+            "step": step,
+            "ratio": round(ratio, 4),
+            "better": float(np.mean(ours < markowitz)),
+            "seconds": round(time.monotonic() - self._began, 1),
+        }
+        with (self._config.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(" ".join(f"{name} {value}" for name, value in line.items()), flush=True)
+        if ratio < self._best:
+            self._best = ratio
+            save(network, self._config.folder / "policy.safetensors")
+
+
+@lru_cache(maxsize=4096)
+def _problem(seed: int) -> Problem:
+    """Each worker keeps the problems it has seen, with what they have learnt about structures."""
+    return training_problem(seed)
+
+
+def _teacher(seed: int, seconds: float) -> np.ndarray:
+    return taught(_problem(seed), seconds)
+
+
+def _lesson(seed: int, teacher: np.ndarray, network: Network, number: int, states: int) -> Lesson:
+    return lesson(_problem(seed), teacher, network, states, [seed, number])
+
+
+def _games(seed: int, network: Network, number: int, games: int) -> Moves:
+    return played_moves(_problem(seed), network, games, [seed, number])
+
+
+def _costs(seed: int, network: Network) -> tuple[float, float]:
+    """Of the policy's order, and of Markowitz's."""
+    problem = _problem(seed)
+    markowitz = problem.graph.cost("markowitz", problem.objective.counting)
+    return problem.value(policy_order(problem, network)), problem.objective.value(markowitz)
+
+
+def _numpy(learner: Learner) -> Network:
+    return jax.tree.map(np.asarray, learner.network)
+
+
+def _joined(kind: Callable[..., Any], parts: Any) -> Any:
+    return kind(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _batches(rng: np.random.Generator, states: int, epochs: int) -> Iterator[np.ndarray]:
+    for _ in range(epochs):
+        shuffled = rng.permutation(states)
+        yield from (shuffled[start : start + BATCH] for start in range(0, states - BATCH + 1, BATCH))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    import tyro
+
+    config = tyro.cli(Config, args=arguments, description=__doc__)
+    with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
+        Training(config, pool, line.show).run()

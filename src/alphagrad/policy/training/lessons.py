@@ -1,0 +1,158 @@
+"""What the policy learns from: generated functions, and for states of their games what each move would lose.
+
+A teacher's order, found by search, says how a game goes on well from any state: by what is left of it. What a move
+loses is how much dearer the game gets if the move is made first and the rest follows in the teacher's order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from graphax import ComputationGraph, build_graph
+
+from ...elimination.kernels import DEPTH, DONE, eliminate, evaluate, kernel, rewind
+from ...elimination.objective import Objective
+from ...elimination.problem import Problem
+from ...finders.search import search
+from ...tasks.random_functions import DEFAULT, RandomFunction, random_function
+from ..network import Network
+from ..play import Game, look_again, new_game, play
+from .random_networks import random_network
+
+# Seeds of functions to learn from begin here; those below are left to measure on.
+FIRST_SEED = 1_000_000
+# A function that is too small or too large is replaced by the one of a seed so far away.
+REPLACEMENT = 500_000_000
+# The most vertices of a function to learn from.
+LARGEST = 140
+
+
+class Lesson(NamedTuple):
+    """States of games, padded: [states, vertices, features], what each move would lose, and which moves are legal.
+    Losses are relative to the mean price of a move of the teacher's."""
+
+    features: np.ndarray
+    losses: np.ndarray
+    legal: np.ndarray
+
+
+def training_graph(seed: int) -> ComputationGraph:
+    """The graph of a generated function: of scalars or arrays, narrow or wide, with operations in any proportions, or a
+    neural network; sometimes of its sum of squares."""
+    rng = np.random.default_rng([seed, 1])
+    if rng.random() < 0.2:
+        function, args = random_network(seed)
+    else:
+        generated = _random_function(seed, rng)
+        function, args = generated, generated.args
+    if rng.random() < 0.1:
+        function = partial(_sum_of_squares, function)
+    graph = build_graph(function, *args, argnums=tuple(range(len(args))))
+    size = len(graph.intermediates)
+    return graph if 3 <= size <= LARGEST else training_graph(seed + REPLACEMENT)
+
+
+def _random_function(seed: int, rng: np.random.Generator) -> RandomFunction:
+    probabilities: Mapping[str, float] = {name: p * float(rng.gamma(1.0) + 0.05) for name, p in DEFAULT.items()}
+    ranks = [(0,), (0, 1), (0, 1, 2), (1, 2)][int(rng.choice(4, p=[0.4, 0.2, 0.3, 0.1]))]
+    intermediates = int(rng.integers(10, LARGEST - 20))
+    return random_function(
+        FIRST_SEED + seed,
+        inputs=int(rng.integers(1, 1 + min(12, intermediates // 3))),
+        outputs=int(rng.integers(1, 1 + min(10, intermediates // 3))),
+        intermediates=intermediates,
+        ranks=ranks,
+        sizes=(2, 3, 4) if rng.random() < 0.7 else (2, 5, 8),
+        probabilities=probabilities,
+    )
+
+
+def _sum_of_squares(function: Callable, *args: Any) -> Any:
+    return sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(function(*args)))
+
+
+def training_problem(seed: int) -> Problem:
+    return Problem(training_graph(seed), Objective(counting=("raw", "folded")[seed % 2]))
+
+
+def taught(problem: Problem, seconds: float) -> np.ndarray:
+    """The teacher's order."""
+    objective = problem.objective
+    found = search(problem.graph, budget=seconds, counting=objective.counting, record=False)
+    return problem.nodes(found.order.vertices)
+
+
+@kernel
+def _survey(net, table, prices, network, game, order, cursor, price, digest, losses):
+    """At the state before ``cursor``, describe all vertices that are left, and find what each loses as the next."""
+    if net.now[DEPTH] == 0:
+        status = evaluate(net, table, prices, order, price, digest)
+        if status != DONE:
+            return status
+        rewind(net, cursor)
+    status = look_again(net, table, prices, network, game)
+    if status != DONE:
+        return status
+    for place in range(cursor, len(order)):
+        status, losses[order[place]] = _loss(net, table, prices, order, cursor, place, price, digest)
+        rewind(net, cursor)
+        if status != DONE:
+            return status
+    return DONE
+
+
+@kernel
+def _loss(net, table, prices, order, cursor, place, price, digest):
+    """What it costs more to eliminate the vertex at ``place`` first. Returns a status and that."""
+    loss = 0.0
+    charged = eliminate(net, table, prices, order[place])
+    for later in range(cursor, len(order)):
+        if charged < 0:
+            return int(-charged), 0.0
+        loss += charged - price[later]
+        if later >= place and net.digest[0] == digest[later]:
+            break
+        following = later if later < place else later + 1
+        if following < len(order):
+            charged = eliminate(net, table, prices, order[following])
+    return DONE, loss
+
+
+def lesson(problem: Problem, teacher: np.ndarray, network: Network, states: int, seed: Sequence[int]) -> Lesson:
+    """States on the way of the teacher and, every other one, of the policy itself, so that it learns to go on from
+    its own mistakes."""
+    rng = np.random.default_rng(seed)
+    size = problem.size
+    own = new_game(problem, network, int(rng.integers(1 << 31)))
+    problem.call(play, network, own, 1.0)
+    scale = max(problem.value(teacher), 1.0) / size
+    parts = []
+    for number in range(states):
+        cursor = int(rng.integers(0, size - 1))
+        start = (teacher if number % 2 == 0 else own.order)[:cursor]
+        order = np.concatenate([start, teacher[~np.isin(teacher, start)]]).astype(np.int32)
+        game, losses = surveyed(problem, network, order, cursor)
+        parts.append((game.board.features, losses / scale, ~game.done))
+    return Lesson(*(padded(np.stack(part)) for part in zip(*parts, strict=True)))
+
+
+def surveyed(problem: Problem, network: Network, order: np.ndarray, cursor: int) -> tuple[Game, np.ndarray]:
+    """A game in which the first vertices of ``order`` are gone and the others are described, and what each of those
+    loses as the next."""
+    size = len(order)
+    game, losses = new_game(problem, network, 0), np.zeros(size)
+    game.done[order[:cursor]] = True
+    game.touched[: size - cursor] = order[cursor:]
+    game.at[:] = cursor, size - cursor, 0, 0
+    problem.call(_survey, network, game, order, cursor, np.zeros(size), np.zeros(size, np.uint64), losses)
+    return game, losses
+
+
+def padded(states: np.ndarray) -> np.ndarray:
+    """With room for the largest function: [states, vertices, ...]."""
+    room = [(0, 0), (0, LARGEST - states.shape[1])] + [(0, 0)] * (states.ndim - 2)
+    return np.pad(states, room).astype(bool if states.dtype == bool else np.float32)

@@ -1,0 +1,35 @@
+"""Files that are there as a whole or not at all, and the folder of those that are kept between processes."""
+
+import os
+import tempfile
+from pathlib import Path
+
+UNFINISHED = ".part"
+
+
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Write a file under another name and move it into place, so that nobody ever reads half of it."""
+    unfinished = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=UNFINISHED, delete=False) as file:
+            unfinished = Path(file.name)
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def cache_folder(package: str) -> Path:
+    """Where a package keeps what is worth keeping: under $<PACKAGE>_CACHE, or in the platform's folder for caches."""
+    chosen = os.environ.get(f"{package.upper()}_CACHE")
+    if chosen:
+        return Path(chosen)
+    try:
+        from platformdirs import user_cache_path
+    except ImportError:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / package
+    return user_cache_path(package, appauthor=False)

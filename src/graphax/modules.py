@@ -1,0 +1,48 @@
+"""Packages that import their modules when something of them is asked for, and modules that have moved."""
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+
+def lazily(package: str, places: Mapping[str, Sequence[str]], extra: Callable[[str], str] | None = None) -> Callable:
+    """The ``__getattr__`` of a package whose names are in the modules ``places``, by module.
+
+    If a module needs a package that is not installed, ``extra`` of the module's name says which extra has it.
+    """
+    homes = {name: module for module, names in places.items() for name in names}
+
+    def __getattr__(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            found = getattr(import_module(f"{package}.{homes[name]}"), name)
+        except ModuleNotFoundError as error:
+            if extra is None:
+                raise
+            wanted = f"{package}.{name} needs {error.name}: pip install 'graphax-alphagrad[{extra(homes[name])}]'"
+            raise ImportError(wanted, name=error.name) from error
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return __getattr__
+
+
+class Moved(ModuleType):
+    """Stands where a module was, and answers with what other modules have now."""
+
+    def __init__(self, name: str, *places: str):
+        super().__init__(name, f"Moved to {' and '.join(places)}.")
+        self.__dict__["_places"] = places
+        sys.modules[name] = self
+
+    def __getattr__(self, name: str) -> Any:
+        places = () if name.startswith("__") else self.__dict__["_places"]
+        for place in places:
+            if hasattr(module := import_module(place), name):
+                warnings.warn(f"{self.__name__}.{name} is {place}.{name} now", DeprecationWarning, stacklevel=2)
+                return getattr(module, name)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")

@@ -1,0 +1,70 @@
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import alphagrad
+from alphagrad.agents.alphazero import AlphaZero
+from alphagrad.agents.games import Games
+from alphagrad.agents.training import train
+from alphagrad.agents.updates import number_of_minibatches
+
+from .tiny import ALPHAZERO, tiny_graph
+
+
+@pytest.fixture(scope="module")
+def self_play():
+    """Games of two sizes played by an agent that has learnt nothing: games, function, episodes, policies."""
+    games = Games.of([tiny_graph(), tiny_graph(seed=0, intermediates=9)])
+    agent = AlphaZero(replace(ALPHAZERO, environments=4, simulations=4), games.boards.sizes)
+    network = agent.init(jax.random.key(0)).network
+    play = jax.jit(lambda tasks, keys: agent.self_play(network, games.boards, tasks, keys))
+    return games, play, *play(jnp.array([0, 1, 0, 1]), jax.random.split(jax.random.key(1), 4))
+
+
+def test_games_are_elimination_orders_that_cost_what_the_plan_counts(self_play):
+    games, _, episodes, _ = self_play
+    for task, actions, cost in zip(*(np.asarray(part).tolist() for part in episodes), strict=True):
+        order = games.order(task, actions)
+        assert sorted(order) == list(games.graphs[task].intermediates)
+        assert order == tuple(games.graphs[task].intermediates[a] for a in actions[: len(order)])
+        assert games.cost(task, order) == cost
+
+
+def test_improved_policies_are_distributions_over_legal_actions(self_play):
+    games, _, episodes, policies = self_play
+    replay = games.boards.environments(episodes.tasks).replay(episodes.actions)
+    legal = ~replay.seen.eliminated & games.boards.tables.intermediate[episodes.tasks]
+    active = np.asarray(replay.active)
+    np.testing.assert_allclose(policies.sum(-1)[active], 1, rtol=1e-5)
+    assert np.all(np.asarray(policies)[active][~np.asarray(legal)[active]] == 0)
+    assert active.sum(0).tolist() == [7, 9, 7, 9]
+
+
+def test_a_game_does_not_depend_on_those_beside_it(self_play):
+    _, play, episodes, _ = self_play
+    turned, _ = play(jnp.array([1, 0, 1, 0]), jnp.roll(jax.random.split(jax.random.key(1), 4), 1))
+    np.testing.assert_array_equal(turned.actions, jnp.roll(episodes.actions, 1, 0))
+
+
+def test_minibatches_are_as_large_as_allowed():
+    assert number_of_minibatches(32, 100, 4096) == 1
+    assert number_of_minibatches(32, 100, 1700) == 2
+    assert number_of_minibatches(12, 100, 350) == 4
+    assert number_of_minibatches(6, 100, 50) == 6
+
+
+@pytest.mark.slow
+def test_learns_the_certified_optimum():
+    graph = tiny_graph()
+    certified = alphagrad.search(graph, counting="raw", method="exact", budget="certified", record=False)
+    presets = [graph.cost(order, "raw").multiplications for order in ("fwd", "rev", "markowitz")]
+    assert certified.optimal
+    assert certified.value < min(presets)
+    means = []
+    result = train(graph, ALPHAZERO, iterations=40, progress=lambda now: means.append(now.metrics["mean_cost"][0]))
+    order = result.orders["graph-0"]
+    assert order.cost == graph.cost(order, "raw").multiplications == certified.value
+    assert np.mean(means[-5:]) < certified.value + 1 < means[0]

@@ -1,0 +1,98 @@
+"""Lines about work that takes long, where stderr is not a terminal."""
+
+import json
+import time
+
+import pytest
+
+from alphagrad.agents import training
+from alphagrad.cli import status_line
+from alphagrad.cli.status_line import StatusLine
+from alphagrad.policy.training import __main__ as policy_training
+
+from .commands import alphagrad
+
+# Seconds that stand for a minute.
+MINUTE = 0.02
+
+
+@pytest.fixture(autouse=True)
+def _short_minutes(monkeypatch):
+    monkeypatch.setattr(status_line, "EVERY", MINUTE)
+
+
+def test_lines_come_while_nothing_is_told(capsys):
+    with StatusLine() as line:
+        line.show("compiling…")
+        time.sleep(1.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert 10 < len(lines) < 100
+    assert (lines[0], lines[-1]) == ("compiling…", "compiling… (for 1 s)")
+
+
+def test_nothing_comes_after_the_end(capsys):
+    with StatusLine() as line:
+        line.show("solving…")
+    capsys.readouterr()
+    time.sleep(5 * MINUTE)
+    assert capsys.readouterr().err == ""
+
+
+def test_news_wait_for_their_minute(monkeypatch, capsys):
+    monkeypatch.setattr(status_line, "EVERY", 60.0)
+    with StatusLine() as line:
+        for number in range(3):
+            line.show(f"iteration {number}")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_silence(moving, monkeypatch, capsys):
+    if moving:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    with StatusLine(quiet=True) as line:
+        line.say("compiling…")
+        time.sleep(5 * MINUTE)
+    assert capsys.readouterr() == ("", "")
+
+
+COMMANDS = {
+    ("search", "RoeFlux_1d", "--budget", "0.3", "--no-record"): "best ",
+    # Long enough to work on a proof.
+    ("search", "RoeFlux_1d", "--budget", "2.1", "--no-record"): "of 2.1 s",
+    ("table", "RoeFlux_1d", "--budget", "0.2", "--counting", "raw"): "RoeFlux_1d, raw: best ",
+    ("tasks",): "tracing ",
+    ("bench", "EnzymeReaction", "--batch", "2", "--repeat", "2", "--orders", "rev", "--peers", "none"): "compiling ",
+    ("train", "ppo", "EnzymeReaction", "--iterations", "1"): "compiling an iteration",
+}
+
+
+def slow_training(graphs, config, announce, **options):
+    announce("compiling an iteration…")
+    time.sleep(5 * MINUTE)
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_commands_say_how_they_stand(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training, "train", slow_training)
+    told = alphagrad(*command)
+    assert any(COMMANDS[command] in line for line in told.stderr.splitlines())
+
+
+def test_commands_can_be_silent():
+    assert alphagrad("tasks", "--quiet").stderr == ""
+
+
+def test_data_are_apart_from_lines():
+    told = alphagrad("tasks", "--json")
+    assert "tracing" in told.stderr
+    assert json.loads(told.stdout)
+
+
+def test_training_the_policy_says_how_it_stands(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(policy_training.Training, "_imitate", lambda self, network: time.sleep(5 * MINUTE))
+    monkeypatch.setattr(policy_training.Training, "_play", lambda self, network: self._announce("games: step 1 of 2…"))
+    policy_training.main(["--folder", str(tmp_path)])
+    assert "working…" in capsys.readouterr().err
