@@ -22,8 +22,8 @@ import graphax as gx
 from alphagrad import tasks
 from alphagrad.runtime.cost_model import measured, rank_correlation, this_machine
 from alphagrad.runtime.workload import kernel_statements, workload
-from graphax.display import table
 from graphax.native import set_threads
+from graphax.table import table
 
 TASKS = ("RoeFlux_1d", "RobotArm_6DOF", "random_g", "BlackScholes", "DoublePendulum", "HodgkinHuxley", "PengRobinson")
 POINTS = 1 << 14

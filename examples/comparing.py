@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 import graphax as gx
-from graphax.display import table
+from graphax.table import table
 
 
 def jacobians(function, argnums, has_aux=False):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import alphagrad
 import graphax as gx
 from alphagrad import tasks
-from graphax.display import table
+from graphax.table import table
 
 jax.config.update("jax_enable_x64", True)
 

@@ -12,7 +12,7 @@ from comparing import race
 
 import graphax as gx
 from alphagrad.tasks.finance import black_scholes_price
-from graphax.display import table
+from graphax.table import table
 
 jax.config.update("jax_enable_x64", True)
 

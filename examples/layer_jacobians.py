@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from comparing import jacobians, race
 
-from graphax.display import table
+from graphax.table import table
 
 # In single precision XLA miscompiles jax.jacfwd of these layers on the CPU, in JAX 0.10.
 jax.config.update("jax_enable_x64", True)

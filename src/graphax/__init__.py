@@ -10,30 +10,34 @@ print(gx.explain(f, *xs))                    # what it costs, and why
 
 from typing import TYPE_CHECKING
 
-from .modules import lazily
+from .modules import Moved, lazily
 
 if TYPE_CHECKING:
-    from .api import check_jacobian, hessve, jacve, value_and_jacve
+    from .api import build_graph, hessve, jacve, value_and_jacve
     from .axes import Digit
     from .block import JacobianBlock
-    from .display import Explanation, explain
+    from .check import check_jacobian
     from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
-    from .graph import ComputationGraph, build_graph
-    from .order import PRESETS, Order
+    from .explanation import Explanation, explain
+    from .graph import ComputationGraph
+    from .order import Order
     from .plan import Cost, Plan
+    from .presets import PRESETS
     from .rule import LinearCall, register_rule, supported_primitives
     from .sparsity_types import sparsity_type
     from .structure import Structure
 
 _PLACES = {
-    "api": ("check_jacobian", "hessve", "jacve", "value_and_jacve"),
+    "api": ("build_graph", "hessve", "jacve", "value_and_jacve"),
     "axes": ("Digit",),
     "block": ("JacobianBlock",),
-    "display": ("Explanation", "explain"),
+    "check": ("check_jacobian",),
     "errors": ("FingerprintError", "GraphaxError", "JacobianMismatch", "NativeError", "OrderError", "RuleError"),
-    "graph": ("ComputationGraph", "build_graph"),
-    "order": ("PRESETS", "Order"),
+    "explanation": ("Explanation", "explain"),
+    "graph": ("ComputationGraph",),
+    "order": ("Order",),
     "plan": ("Cost", "Plan"),
+    "presets": ("PRESETS",),
     "rule": ("LinearCall", "register_rule", "supported_primitives"),
     "sparsity_types": ("sparsity_type",),
     "structure": ("Structure",),
@@ -41,3 +45,4 @@ _PLACES = {
 __all__ = sorted(name for names in _PLACES.values() for name in names)
 # Counting and searching need shapes only, so JAX is not imported before something needs it.
 __getattr__ = lazily(__name__, _PLACES)
+display = Moved("graphax.display", "graphax.explanation", "graphax.table")

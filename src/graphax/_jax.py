@@ -162,14 +162,15 @@ def needed(equations: Sequence[JaxprEqn], outputs: Iterable[Atom]) -> tuple[Jaxp
 
 def only_transposable(equations: Iterable[JaxprEqn]) -> bool:
     """True if a linear map contains, at any depth, the derivative of a custom_vjp function."""
-    return any(eqn.primitive.name == _TRANSPOSE_ONLY for eqn in _all_equations(equations))
+    return any(eqn.primitive.name == _TRANSPOSE_ONLY for eqn in all_equations(equations))
 
 
-def _all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
+def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
+    """Equations, and those in their bodies at any depth."""
     for eqn in equations:
         yield eqn
         for inner in core.jaxprs_in_params(eqn.params):
-            yield from _all_equations(inner.eqns)
+            yield from all_equations(inner.eqns)
 
 
 def as_equation(program: Program, like: JaxprEqn) -> JaxprEqn:
@@ -188,7 +189,7 @@ def is_collective(eqn: JaxprEqn) -> bool:
     """True if an equation reads, at any depth, from other points of a mapped axis."""
     if eqn.primitive is _TOGETHER:
         return True
-    return any(_names_axis(inner) and inner.primitive.name not in _ALONE for inner in _all_equations([eqn]))
+    return any(_names_axis(inner) and inner.primitive.name not in _ALONE for inner in all_equations([eqn]))
 
 
 def _names_axis(eqn: JaxprEqn) -> bool:

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from . import _jax
+from ._jax import Program
 from .errors import GraphaxError, NativeError
 from .notices import left_to_xla
+
+if TYPE_CHECKING:
+    from .native.primitive import Kernel
 
 BACKENDS = ("auto", "native", "xla")
 
@@ -18,41 +22,67 @@ def check_backend(backend: str) -> None:
         raise GraphaxError(f"unknown backend {backend!r}; it is one of: {', '.join(BACKENDS)}")
 
 
+@dataclass(frozen=True, eq=False)
+class _Flat:
+    """A traced function that returns a pytree, to be run by whichever backend."""
+
+    program: Program
+    operands: list[Any]
+    tree: Any
+
+    @staticmethod
+    def of(function: Callable, args: Sequence[Any]) -> "_Flat":
+        trees = []
+
+        def flat(*leaves: Any) -> list[Any]:
+            results, tree = tree_flatten(function(*leaves))
+            trees.append(tree)
+            return results
+
+        program, operands = _jax.open_program(flat, args)
+        return _Flat(program, operands, trees[-1])
+
+    def run(self, by: Callable) -> Any:
+        return tree_unflatten(self.tree, by(*self.operands))
+
+
 def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
     """``function(*args)``, which returns a pytree, on a backend."""
     # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
         return function(*args)
+    flat = None
     try:
-        kernel, operands, tree = _kernel(function, args, backend == "native")
+        _check_available(args, backend == "native")
+        flat = _Flat.of(function, args)
+        return flat.run(_kernel(flat, backend == "native"))
     except Exception as error:
         if backend == "native":
             raise
         left_to_xla(str(error))
-        return function(*args)
-    return tree_unflatten(tree, kernel(*operands))
+    # What has been traced is not traced again.
+    return function(*args) if flat is None else flat.run(flat.program)
 
 
-def _kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[Any, list[Any], Any]:
+def _check_available(args: Sequence[Any], required: bool) -> None:
     from . import native
 
     if _jax.is_varying(args):
         raise NativeError("kernels do not say along which axes of a mesh they vary, which jax.shard_map checks")
-    trees = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        results, tree = tree_flatten(function(*leaves))
-        trees.append(tree)
-        return results
-
-    kernel, operands = native.as_kernel(flat, args, required)
-    return kernel, operands, trees[-1]
+    native.check_available(required)
 
 
-def kernel(function: Callable, args: Sequence[Any]) -> Any:
+def _kernel(flat: _Flat, required: bool) -> "Kernel":
+    from . import native
+
+    return native.as_kernel(flat.program, required)
+
+
+def kernel(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
     """The kernel that ``backend="native"`` runs for traced arguments like these; `NativeError` if there is none."""
-    return _kernel(function, args, required=True)[0]
+    _check_available(args, required)
+    return _kernel(_Flat.of(function, args), required)
 
 
 @dataclass(frozen=True)
@@ -80,15 +110,15 @@ def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoi
     if backend == "xla":
         return BackendChoice("xla", "as asked for", "as asked for")
     try:
-        kernel, _, _ = _kernel(function, args, backend == "native")
+        found = kernel(function, args, backend == "native")
     except Exception as error:
         if backend == "native":
             raise
         return BackendChoice("xla", str(error), str(error))
-    if kernel.failure is not None and backend != "native":
-        return BackendChoice("xla", kernel.failure, kernel.reason_for_xla_on_gpu)
-    size = f"{kernel.statements.operations:,} operations on single numbers"
-    alone = None if backend == "native" else kernel.reason_for_xla_alone
+    if found.failure is not None and backend != "native":
+        return BackendChoice("xla", found.failure, found.reason_for_xla_on_gpu)
+    size = f"{found.statements.operations:,} operations on single numbers"
+    alone = None if backend == "native" else found.reason_for_xla_alone
     return BackendChoice(
-        "native", size + (f"; xla unless mapped: {alone}" if alone else ""), kernel.reason_for_xla_on_gpu
+        "native", size + (f"; xla unless mapped: {alone}" if alone else ""), found.reason_for_xla_on_gpu
     )

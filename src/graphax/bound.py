@@ -12,17 +12,22 @@ structure depends on how it is bracketed, need not leave an edge, so it is left 
 may become plus or minus one, so in folded counting every known number is free.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from math import prod
+from typing import TYPE_CHECKING
 
 from .cut import minimum_cut
 from .errors import GraphaxError
-from .graph import ComputationGraph
 from .plan import Elimination, check_counting
 from .structure import Product, Structure, add, compose
+
+if TYPE_CHECKING:
+    from .graph import ComputationGraph
 
 OBJECTIVES = ("multiplications", "operations", "peak")
 

@@ -11,9 +11,9 @@ from jax import lax
 
 from . import _jax
 from .block import JacobianBlock, accumulate, multiply, settled
-from .graph import ComputationGraph, Derivation, Edge
-from .plan import Plan, touched_edges
-from .structure import zero
+from .derive import Derivation
+from .plan import Drop, Edge, Plan
+from .structure import Product, zero
 
 Blocks = dict[Edge, JacobianBlock]
 
@@ -40,19 +40,20 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[
     return _jax.read_all(values, program.outputs), blocks
 
 
-def eliminate(graph: ComputationGraph, plan: Plan, local: Blocks) -> Blocks:
-    """Contract the local blocks along the plan; what remains are the blocks of the Jacobian."""
-    blocks = {edge: JacobianBlock(structure, None) for edge, structure in graph.edges.items()} | local
-    for vertex, steps in plan.by_vertex():
-        for step in steps:
-            edge = step.target, step.source
-            left, right = blocks[step.target, vertex], blocks[vertex, step.source]
-            block = multiply(step.product, left, right)
-            blocks[edge] = block if step.total is None else accumulate(step.total, blocks[edge], block)
-        # What has been eliminated is not needed any more; outside jit this frees memory.
-        for edge in touched_edges(steps):
-            del blocks[edge]
-    return {edge: blocks[edge] for edge in plan.results}
+def eliminate(plan: Plan, local: Blocks) -> Blocks:
+    """Run a plan on the local blocks; what remains are the blocks of the Jacobian."""
+    known = zip(plan.operands, plan.structures, strict=False)
+    values = {n: local.get(edge, JacobianBlock(structure, None)) for n, (edge, structure) in enumerate(known)}
+    for step in plan.code:
+        if isinstance(step, Drop):
+            # What has been eliminated is not needed any more; outside jit this frees memory.
+            for value in step.values:
+                del values[value]
+        elif isinstance(step.operation, Product):
+            values[step.result] = multiply(step.operation, values[step.left], values[step.right])
+        else:
+            values[step.result] = accumulate(step.operation, values.pop(step.left), values.pop(step.right))
+    return {edge: values[value] for edge, value in plan.outputs.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Accumulation:
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
         outputs, local = evaluate_locally(self.derivation, args)
-        blocks = _result_blocks(self.derivation, eliminate(self.derivation.graph, self.plan, local))
+        blocks = _result_blocks(self.derivation, eliminate(self.plan, local))
         atoms = self.derivation.traced.program.outputs
         # As in `jax.jacfwd`, a derivative is of a weak type where the output is.
         result = [

@@ -1,21 +1,20 @@
-"""Elimination orders: objects with a fingerprint, presets that find them, and `resolve` for all ways to name one."""
+"""Elimination orders: objects with a fingerprint, and all ways to name one."""
 
-import heapq
+from __future__ import annotations
+
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import FingerprintError, OrderError
-from .graph import ComputationGraph
-from .plan import Elimination, make_plan
+from .presets import PRESETS, preset_vertices
 
-# `auto` tries the costly presets only on graphs up to this size.
-_AUTO_LIMIT = 1500
+if TYPE_CHECKING:
+    from .graph import ComputationGraph
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Order:
             raise OrderError(f"the order file {name!r} cannot be written: {error.strerror}") from None
 
     @staticmethod
-    def load(path: str | os.PathLike) -> "Order":
+    def load(path: str | os.PathLike) -> Order:
         """Read an order that `save` wrote."""
         name = os.fspath(path)
         try:
@@ -69,25 +68,25 @@ class Order:
                 f"written by Order.save."
             ) from None
 
+    @staticmethod
+    def of(order: Any, graph: ComputationGraph) -> Order:
+        """Turn whatever names an order into an `Order` that fits ``graph``.
+
+        A preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a finder: any function from
+        a graph to one of the last two.
+        """
+        order = loaded(order)
+        if isinstance(order, str):
+            return Order(preset_vertices(order, graph), graph.fingerprint, finder=order, simplified=graph.simplified)
+        if callable(order):
+            order = order(graph)
+        return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)
+
     def __len__(self):
         return len(self.vertices)
 
     def __iter__(self):
         return iter(self.vertices)
-
-
-def resolve(order: Any, graph: ComputationGraph) -> Order:
-    """Turn whatever names an order into an `Order` that fits ``graph``.
-
-    A preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a finder: any function from
-    a graph to one of the last two.
-    """
-    order = loaded(order)
-    if isinstance(order, str):
-        return preset(order, graph)
-    if callable(order):
-        order = order(graph)
-    return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)
 
 
 def loaded(order: Any) -> Any:
@@ -151,171 +150,3 @@ def _listed(numbers: set[int], graph: ComputationGraph) -> str:
 
     shown = [described(number) for number in sorted(numbers)[:10]]
     return ", ".join(shown) + (f" and {len(numbers) - 10} more" if len(numbers) > 10 else "")
-
-
-def preset(name: str, graph: ComputationGraph) -> Order:
-    """The order that a preset finds."""
-    if name not in PRESETS:
-        raise OrderError(f"unknown order {name!r}; presets are: {', '.join(PRESETS)}. Saved orders end in .json.")
-    return Order(_preset(name, graph), graph.fingerprint, finder=name, simplified=graph.simplified)
-
-
-@lru_cache(512)
-def _preset(name: str, graph: ComputationGraph) -> tuple[int, ...]:
-    return tuple(PRESETS[name](graph))
-
-
-def _forward(graph: ComputationGraph) -> Iterable[int]:
-    """From the inputs to the outputs, as forward mode does."""
-    return graph.intermediates
-
-
-def _reverse(graph: ComputationGraph) -> Iterable[int]:
-    """From the outputs to the inputs, as reverse mode does."""
-    return reversed(graph.intermediates)
-
-
-def _greedy(graph: ComputationGraph, score: Callable[[Elimination, int], float], reach: int = 1) -> list[int]:
-    """Eliminate the vertex with the lowest score, ties by number, again and again.
-
-    A score depends on what lies within ``reach`` edges of a vertex, so only neighbours that near are scored again.
-    """
-    state = Elimination(graph)
-    current = {vertex: score(state, vertex) for vertex in graph.intermediates}
-    queue = [(value, vertex) for vertex, value in current.items()]
-    heapq.heapify(queue)
-    order = []
-    while queue:
-        value, vertex = heapq.heappop(queue)
-        if current.get(vertex) != value:
-            continue
-        del current[vertex]
-        touched = {*state.predecessors[vertex], *state.successors[vertex]}
-        state.eliminate(vertex)
-        order.append(vertex)
-        for _ in range(reach - 1):
-            touched |= {n for v in touched for n in (*state.predecessors[v], *state.successors[v])}
-        for neighbour in touched & current.keys():
-            new = score(state, neighbour)
-            if new != current[neighbour]:
-                current[neighbour] = new
-                heapq.heappush(queue, (new, neighbour))
-    return order
-
-
-def _markowitz(graph: ComputationGraph) -> Iterable[int]:
-    """The vertex that takes the fewest raw multiplications now: the least Markowitz degree."""
-    return _greedy(graph, Elimination.degree)
-
-
-def _relative_markowitz(graph: ComputationGraph) -> Iterable[int]:
-    """Markowitz degree less what any order must spend: elements of the inputs before times of the outputs after."""
-    before = _elements_reached(graph, graph.intermediates, graph.inputs, lambda edge: edge)
-    after = _elements_reached(graph, _reverse(graph), set(graph.outputs) - {None}, lambda edge: edge[::-1])
-    return _greedy(graph, lambda state, v: state.degree(v) - before[v] * after[v])
-
-
-def _elements_reached(graph: ComputationGraph, along, ends, orient) -> dict[int, int]:
-    """For each vertex, the elements of all ``ends`` on one side of it."""
-    neighbours: dict[int, list[int]] = {}
-    for edge in graph.edges:
-        vertex, neighbour = orient(edge)
-        neighbours.setdefault(vertex, []).append(neighbour)
-    reached = {end: 1 << n for n, end in enumerate(ends)}
-    sizes = [_elements(graph, end) for end in ends]
-    for vertex in along:
-        sets = 0
-        for neighbour in neighbours.get(vertex, ()):
-            sets |= reached.get(neighbour, 0)
-        reached[vertex] = sets
-    return {v: sum(size for n, size in enumerate(sizes) if reached[v] >> n & 1) for v in graph.intermediates}
-
-
-def _elements(graph: ComputationGraph, vertex: int) -> int:
-    size = 1
-    for n in graph.vertices[vertex].shape:
-        size *= n
-    return size
-
-
-def _lmmd(graph: ComputationGraph) -> Iterable[int]:
-    """Markowitz degree plus the increase that eliminating a vertex causes in the degrees of its neighbours."""
-    size = {v: _elements(graph, v) for v in graph.vertices}
-
-    def weight(vertices: Iterable[int]) -> int:
-        return sum(size[v] for v in vertices)
-
-    def score(state: Elimination, vertex: int) -> float:
-        before, after = state.predecessors[vertex], state.successors[vertex]
-        increase = 0
-        for p in before:
-            new = weight(after.keys() - state.successors[p].keys())
-            increase += weight(state.predecessors[p]) * (new - size[vertex])
-        for s in after:
-            new = weight(before.keys() - state.predecessors[s].keys())
-            increase += weight(state.successors[s]) * (new - size[vertex])
-        return weight(before) * weight(after) + increase
-
-    return _greedy(graph, score, reach=2)
-
-
-def _min_fill(graph: ComputationGraph) -> Iterable[int]:
-    """The vertex whose elimination adds the fewest edges, by elements."""
-    size = {v: _elements(graph, v) for v in graph.vertices}
-
-    def score(state: Elimination, vertex: int) -> float:
-        before, after = state.predecessors[vertex], state.successors[vertex]
-        return sum(size[p] * size[s] for p in before for s in after if s not in state.successors[p])
-
-    return _greedy(graph, score, reach=2)
-
-
-def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int]:
-    """Repeatedly eliminate the vertices with one successor, then the rest; both in the order ``along``."""
-    state, rest = Elimination(graph), list(along)
-    order: list[int] = []
-    while True:
-        before = len(order)
-        for vertex in rest:
-            if len(state.successors[vertex]) == 1:
-                state.eliminate(vertex)
-                order.append(vertex)
-        rest = [v for v in rest if v in state.successors]
-        if len(order) == before:
-            return order + rest
-
-
-def _preelim_fwd(graph: ComputationGraph) -> Iterable[int]:
-    """Vertices that are used once first, as long as there are any, then the rest; both forward."""
-    return _single_use_first(graph, graph.intermediates)
-
-
-def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
-    """Vertices that are used once first, as long as there are any, then the rest; both in reverse."""
-    return _single_use_first(graph, graph.intermediates[::-1])
-
-
-def _auto(graph: ComputationGraph) -> Iterable[int]:
-    """The cheapest of the presets by folded operations; on large graphs of those that cost little to find."""
-    quick = len(graph.intermediates) > _AUTO_LIMIT
-    names = ("rev", "fwd", "preelim_rev", "markowitz") if quick else [name for name in PRESETS if name != "auto"]
-    orders = [preset(name, graph) for name in names]
-
-    def cost(order: Order) -> tuple[int, int]:
-        found = make_plan(graph, order).cost()
-        return found.operations, found.peak
-
-    return min(orders, key=cost).vertices
-
-
-PRESETS: dict[str, Callable[[ComputationGraph], Iterable[int]]] = {
-    "auto": _auto,
-    "fwd": _forward,
-    "rev": _reverse,
-    "markowitz": _markowitz,
-    "relative_markowitz": _relative_markowitz,
-    "lmmd": _lmmd,
-    "min_fill": _min_fill,
-    "preelim_fwd": _preelim_fwd,
-    "preelim_rev": _preelim_rev,
-}

@@ -1,18 +1,20 @@
-"""Plans: the list of contractions that an elimination order stands for, and what they cost."""
+"""Plans: derivative programs as straight-line code over blocks, and what they cost."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import GraphaxError
-from .graph import ComputationGraph, Edge
 from .structure import Product, Structure, Sum, add, compose
 
 if TYPE_CHECKING:
-    from .order import Order
+    from .graph import ComputationGraph
 
 COUNTINGS = ("folded", "raw")
+Edge = tuple[int, int]
 
 
 def check_counting(counting: str) -> None:
@@ -20,30 +22,33 @@ def check_counting(counting: str) -> None:
         raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
 
 
-@dataclass(frozen=True)
-class Contraction:
-    """One step: ``edges[target, source] += edges[target, vertex] @ edges[vertex, source]``.
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """``values[result] = values[left] * values[right]``, or ``+``, as the operation is a `Product` or a `Sum`.
 
-    ``total`` is None if the edge (target, source) does not exist yet.
+    Operands of a sum are not used again. ``edge`` is the edge of the graph that the result is a block of.
     """
 
-    vertex: int
-    target: int
-    source: int
-    product: Product
-    total: Sum | None
+    result: int
+    left: int
+    right: int
+    operation: Product | Sum
+    edge: Edge
 
     @property
     def structure(self) -> Structure:
-        """The structure of the edge (target, source) afterwards."""
-        return self.product.structure if self.total is None else self.total.structure
+        return self.operation.structure
 
     def multiplications(self, counting: str) -> int:
-        return self.product.multiplications if counting == "folded" else self.product.raw_multiplications
+        return self.operation.multiplications if counting == "folded" else self.operation.raw_multiplications
 
-    @property
-    def additions(self) -> int:
-        return self.product.additions + (self.total.additions if self.total else 0)
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The values are not used again. A vertex is gone with its last block."""
+
+    values: tuple[int, ...]
+    vertex: int
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,15 @@ class Cost:
         return self.multiplications + self.additions
 
 
+class Fill(NamedTuple):
+    """What eliminating a vertex does to one edge; ``total`` is None if the edge did not exist before."""
+
+    target: int
+    source: int
+    product: Product
+    total: Sum | None
+
+
 class Elimination:
     """A graph on its way to becoming bipartite."""
 
@@ -82,9 +96,9 @@ class Elimination:
         self.predecessors[target][source] = structure
         self.successors[source][target] = structure
 
-    def eliminate(self, vertex: int) -> list[Contraction]:
+    def eliminate(self, vertex: int) -> list[Fill]:
         """Connect every predecessor of ``vertex`` with every successor and remove it."""
-        steps = []
+        fills = []
         before, after = self.predecessors.pop(vertex), self.successors.pop(vertex)
         for source in before:
             del self.successors[source][vertex]
@@ -97,10 +111,9 @@ class Elimination:
                     continue
                 existing = self.predecessors[target].get(source)
                 total = None if existing is None else add(existing, product.structure)
-                step = Contraction(vertex, target, source, product, total)
-                self._connect(target, source, step.structure)
-                steps.append(step)
-        return steps
+                self._connect(target, source, (total or product).structure)
+                fills.append(Fill(target, source, product, total))
+        return fills
 
     def degree(self, vertex: int) -> int:
         """The raw multiplications that eliminating ``vertex`` now would take: its Markowitz degree."""
@@ -117,72 +130,83 @@ class Elimination:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A derivative program: which blocks to contract, in which order.
+    """A derivative program: straight-line code over blocks, which are numbered.
 
     Attributes:
         order: the vertices as they are eliminated.
-        steps: the contractions.
-        results: the structure of every remaining edge, (output, input); absent ones are zero.
+        operands: the edges of the graph, whose blocks are the values 0, 1, ...
+        code: products, sums and drops of values.
+        outputs: the value of every edge that remains, (output, input); absent ones are zero.
+        structures: those of all values.
     """
 
     order: tuple[int, ...]
-    steps: tuple[Contraction, ...]
-    results: dict[Edge, Structure]
-    _initial: dict[Edge, Structure]
+    operands: tuple[Edge, ...]
+    code: tuple[Instruction | Drop, ...]
+    outputs: dict[Edge, int]
+    structures: tuple[Structure, ...]
+
+    @property
+    def instructions(self) -> Iterator[Instruction]:
+        return (step for step in self.code if isinstance(step, Instruction))
+
+    @property
+    def results(self) -> dict[Edge, Structure]:
+        """The structures of all blocks of the Jacobian that are not zero."""
+        return {edge: self.structures[value] for edge, value in self.outputs.items()}
 
     def cost(self, counting: str = "folded") -> Cost:
-        """What all contractions cost together."""
+        """What all products and sums cost together."""
         check_counting(counting)
-        return Cost(
-            sum(step.multiplications(counting) for step in self.steps),
-            sum(step.additions for step in self.steps),
-            self.peak,
-            counting,
-        )
+        multiplications = sum(step.multiplications(counting) for step in self.instructions)
+        additions = sum(step.operation.additions for step in self.instructions)
+        return Cost(multiplications, additions, self.peak, counting)
 
     @property
     def peak(self) -> int:
-        """The most numbers held by edges at any one time, before the operands of an elimination are dropped."""
-        edges = {edge: structure.stored for edge, structure in self._initial.items()}
-        incident: dict[int, set[Edge]] = {}
-        for edge in (*edges, *((step.target, step.source) for step in self.steps)):
-            for vertex in edge:
-                incident.setdefault(vertex, set()).add(edge)
-        live = most = sum(edges.values())
-        for vertex, steps in self.by_vertex():
-            for step in steps:
-                edge = step.target, step.source
-                live += step.structure.stored - edges.get(edge, 0)
-                edges[edge] = step.structure.stored
-            most = max(most, live)
-            live -= sum(edges.pop(edge, 0) for edge in incident.get(vertex, ()))
+        """The most numbers held at the beginning, or when something is dropped."""
+        stored = [structure.stored for structure in self.structures]
+        most = live = sum(stored[: len(self.operands)])
+        for step in self.code:
+            if isinstance(step, Drop):
+                most = max(most, live)
+                live -= sum(stored[value] for value in step.values)
+            else:
+                live += stored[step.result]
+                live -= stored[step.left] + stored[step.right] if isinstance(step.operation, Sum) else 0
         return most
 
-    def by_vertex(self) -> Iterator[tuple[int, list[Contraction]]]:
-        """The steps of each elimination."""
-        steps: dict[int, list[Contraction]] = {vertex: [] for vertex in self.order}
-        for step in self.steps:
-            steps[step.vertex].append(step)
-        yield from steps.items()
-
-
-def touched_edges(steps: list[Contraction]) -> set[Edge]:
-    """The edges that an elimination reads, and removes."""
-    return {edge for s in steps for edge in ((s.target, s.vertex), (s.vertex, s.source))}
-
-
-def make_plan(graph: ComputationGraph, order: "Order") -> Plan:
-    """The plan of eliminating the vertices of ``graph`` in the given (valid) order."""
-    return _planned(graph, order.vertices)
+    def by_vertex(self) -> Iterator[tuple[int, list[Instruction]]]:
+        """The products and sums of each elimination."""
+        steps: list[Instruction] = []
+        for step in self.code:
+            if isinstance(step, Instruction):
+                steps.append(step)
+            else:
+                yield step.vertex, steps
+                steps = []
 
 
 @lru_cache(256)
-def _planned(graph: ComputationGraph, vertices: tuple[int, ...]) -> Plan:
+def make_plan(graph: ComputationGraph, vertices: tuple[int, ...]) -> Plan:
+    """The plan of eliminating the vertices of ``graph`` in the given (valid) order."""
     state = Elimination(graph)
-    steps = [step for vertex in vertices for step in state.eliminate(vertex)]
-    results = {
-        (target, source): structure
-        for target, edges in state.predecessors.items()
-        for source, structure in edges.items()
-    }
-    return Plan(vertices, tuple(steps), results, graph.edges)
+    structures = list(graph.edges.values())
+    values = {edge: number for number, edge in enumerate(graph.edges)}
+    code: list[Instruction | Drop] = []
+
+    def write(left: int, right: int, operation: Product | Sum, edge: Edge) -> None:
+        code.append(Instruction(len(structures), left, right, operation, edge))
+        values[edge] = len(structures)
+        structures.append(operation.structure)
+
+    for vertex in vertices:
+        incoming = [(vertex, source) for source in state.predecessors[vertex]]
+        outgoing = [(target, vertex) for target in state.successors[vertex]]
+        for target, source, product, total in state.eliminate(vertex):
+            edge, existing = (target, source), values.get((target, source))
+            write(values[target, vertex], values[vertex, source], product, edge)
+            if total is not None and existing is not None:
+                write(existing, values[edge], total, edge)
+        code.append(Drop(tuple(values.pop(edge) for edge in (*incoming, *outgoing)), vertex))
+    return Plan(vertices, tuple(graph.edges), tuple(code), values, tuple(structures))

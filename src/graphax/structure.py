@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
+from typing import ClassVar
 
 from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, join, labels_of, shifted, whole
 
@@ -295,6 +296,9 @@ class Sum:
     left: tuple[Axis, ...]
     right: tuple[Axis, ...]
     additions: int
+    # A sum of two blocks multiplies nothing.
+    multiplications: ClassVar[int] = 0
+    raw_multiplications: ClassVar[int] = 0
     beside: int | None = None
     left_first: Recast | Refinement | None = None
     right_first: Recast | Refinement | None = None

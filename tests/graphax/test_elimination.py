@@ -7,11 +7,9 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import graphax as gx
-from graphax import execute
+from graphax import Order, execute
 from graphax.block import settled
-from graphax.graph import derive
-from graphax.order import resolve
-from graphax.plan import make_plan
+from graphax.derive import derive
 from graphax.trace import Request, trace
 
 from .comparing import assert_same
@@ -43,11 +41,11 @@ def test_counted_is_executed(program, shuffle):
     graph = derivation.graph
     order = list(graph.intermediates)
     shuffle.shuffle(order)
-    plan = make_plan(graph, resolve(order, graph))
+    plan = graph.plan(order)
     _, local = jax.eval_shape(lambda: execute.evaluate_locally(derivation, derivation.traced.args))
 
     def accumulate(local):
-        return [settled(block).values for block in execute.eliminate(graph, plan, local).values()]
+        return [settled(block).values for block in execute.eliminate(plan, local).values()]
 
     multiplications, additions = count_arithmetic(jax.make_jaxpr(accumulate)(local))
     cost = plan.cost()
@@ -79,7 +77,7 @@ def test_sparse_blocks_are_the_jacobian(program):
 def test_presets_eliminate_everything_once(order, program):
     args = program.arguments()
     graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
-    assert sorted(resolve(order, graph).vertices) == list(graph.intermediates)
+    assert sorted(Order.of(order, graph).vertices) == list(graph.intermediates)
 
 
 @given(program=programs(steps=8))

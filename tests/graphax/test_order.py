@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import graphax as gx
-from graphax.order import resolve
+from graphax import Order
 
 from .comparing import array, assert_same
 
@@ -26,11 +26,11 @@ def graph(argnums=(0, 1)):
 
 def test_every_way_to_name_an_order(tmp_path):
     want = jax.jacfwd(function, argnums=(0, 1))(*ARGS)
-    saved = resolve([3, 1, 2, 4], graph())
+    saved = Order.of([3, 1, 2, 4], graph())
     saved.save(tmp_path / "order.json")
     finder = lambda g: reversed(g.intermediates)
     ways = ["rev", [3, 1, 2, 4], (4, 3, 2, 1), np.array([1, 2, 3, 4]), range(1, 5), saved, tmp_path / "order.json"]
-    for order in [*ways, str(tmp_path / "order.json"), finder, lambda g: resolve("fwd", g)]:
+    for order in [*ways, str(tmp_path / "order.json"), finder, lambda g: Order.of("fwd", g)]:
         assert_same(gx.jacve(function, order=order, argnums=(0, 1))(*ARGS), want)
 
 
@@ -45,7 +45,7 @@ def test_an_order_survives_its_file(tmp_path):
 def test_an_order_found_on_the_simplified_graph_is_used_on_it():
     redundant = lambda x: jnp.sin(x) * jnp.exp(jnp.sin(x))
     simplified = gx.build_graph(redundant, 0.3, simplify=True)
-    order = resolve("rev", simplified)
+    order = Order.of("rev", simplified)
     assert order.simplified
     assert len(order) < len(gx.build_graph(redundant, 0.3).intermediates)
     assert_same(gx.jacve(redundant, order=order)(0.3), jax.jacfwd(redundant)(0.3))
@@ -81,7 +81,7 @@ def test_wrong_orders_are_named(order, message):
 
 def test_an_order_for_another_graph_names_both():
     other = gx.build_graph(lambda x: jnp.sin(jnp.cos(jnp.sin(x))), 0.3)
-    order = resolve("rev", other)
+    order = Order.of("rev", other)
     with pytest.raises(gx.FingerprintError) as caught:
         gx.jacve(function, order=order, argnums=(0, 1))(*ARGS)
     assert other.fingerprint in str(caught.value)
@@ -108,31 +108,31 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_orders_are_json(tmp_path):
-    resolve("rev", graph()).save(tmp_path / "order.json")
+    Order.of("rev", graph()).save(tmp_path / "order.json")
     assert json.loads((tmp_path / "order.json").read_text())["finder"] == "rev"
 
 
 def test_forward_and_reverse():
-    assert resolve("fwd", graph()).vertices == (1, 2, 3, 4)
-    assert resolve("rev", graph()).vertices == (4, 3, 2, 1)
+    assert Order.of("fwd", graph()).vertices == (1, 2, 3, 4)
+    assert Order.of("rev", graph()).vertices == (4, 3, 2, 1)
 
 
 def test_markowitz_breaks_ties_by_number():
     chain = gx.build_graph(lambda x: jnp.sin(jnp.sin(jnp.sin(jnp.sin(x)))), 0.3)
-    assert resolve("markowitz", chain).vertices == (1, 2, 3)
+    assert Order.of("markowitz", chain).vertices == (1, 2, 3)
 
 
 def test_single_use_vertices_first():
     # 1 is used twice, 2 and 3 once.
     fan = gx.build_graph(lambda x: (y := jnp.sin(x), jnp.exp(jnp.cos(y)) * jnp.exp(jnp.sin(y)))[1], 0.3)
-    order = resolve("preelim_rev", fan).vertices
+    order = Order.of("preelim_rev", fan).vertices
     assert order[-1] == 1
-    assert resolve("preelim_fwd", fan).vertices[-1] == 1
+    assert Order.of("preelim_fwd", fan).vertices[-1] == 1
 
 
 @pytest.mark.parametrize("preset", list(gx.PRESETS))
 def test_presets_are_deterministic(preset):
-    assert resolve(preset, graph()).vertices == resolve(preset, graph()).vertices
+    assert Order.of(preset, graph()).vertices == Order.of(preset, graph()).vertices
 
 
 def test_large_graphs_get_a_quick_order():
@@ -141,7 +141,7 @@ def test_large_graphs_get_a_quick_order():
             x = x * 1.1
         return x
 
-    assert len(resolve("auto", gx.build_graph(long_chain, array()))) == 1999
+    assert len(Order.of("auto", gx.build_graph(long_chain, array()))) == 1999
 
 
 def test_a_generator_serves_every_call():

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from graphax.display import BASELINES
-from graphax.order import PRESETS, loaded
+from graphax.order import loaded
+from graphax.presets import BASELINES, PRESETS
 
 from ..elimination.objective import Objective
 from ..errors import AlphagradError

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphax.display import BASELINES, table
+from graphax.presets import BASELINES
+from graphax.table import table
 
 from ..tasks import TASKS
 from ..tasks.task import Task

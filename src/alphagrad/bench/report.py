@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from graphax.display import table
+from graphax.table import table
 
 from .. import tasks
 from ..errors import AlphagradError

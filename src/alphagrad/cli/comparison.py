@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphax.display import BASELINES, table
+from graphax.presets import BASELINES
+from graphax.table import table
 
 from .. import tasks
 from ..finders.budget import Budget, Progress

@@ -119,11 +119,11 @@ def _check_outputs(save: str | None, plot: Path | None, clocked: bool) -> None:
 
 
 def _first_order(start: str | None, graph: Any) -> Any:
-    from graphax.order import PRESETS, resolve
+    from graphax import PRESETS, Order
 
     if start is None:
         return None
-    return resolve(Path(start) if start not in PRESETS and Path(start).exists() else start, graph)
+    return Order.of(Path(start) if start not in PRESETS and Path(start).exists() else start, graph)
 
 
 def _print_result(

@@ -154,7 +154,7 @@ def _page(views: "Sequence[View]", title: str, timings: Sequence[dict[str, Any]]
 
 
 def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: bool) -> None:
-    from graphax.display import table
+    from graphax.table import table
 
     from ..page.view import summary
 

@@ -17,7 +17,7 @@ class Counted(StrEnum):
 
 def tasks(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """List the functions that come with alphagrad."""
-    from graphax.display import table
+    from graphax.table import table
 
     from ..tasks import TASKS, UNSEEN
     from .status_line import StatusLine

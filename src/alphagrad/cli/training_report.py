@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphax import ComputationGraph, Order
-from graphax.display import table
+from graphax.table import table
 
 from ..agents.run_folder import read_curve
 from ..elimination.objective import Objective, baselines

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from graphax import ComputationGraph, Cost
-from graphax.display import BASELINES
 from graphax.plan import COUNTINGS
+from graphax.presets import BASELINES
 
 from ..errors import SearchError
 from .kernels import Prices

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 import graphax as gx
 from graphax import ComputationGraph, NativeError, Order
-from graphax.display import BASELINES, table
-from graphax.order import PRESETS, preset
+from graphax.presets import BASELINES, PRESETS
+from graphax.table import table
 
 from ..elimination.objective import Objective
 from ..errors import SearchError
@@ -186,7 +186,7 @@ def _model(target: Function) -> CostModel | None:
 
 def _presets(graph: ComputationGraph) -> Iterator[Order]:
     for name in (*BASELINES, *(name for name in PRESETS if name not in BASELINES)):
-        order = preset(name, graph)
+        order = Order.of(name, graph)
         yield Order(
             order.vertices, graph.fingerprint, name, None, COUNTED.value(graph.cost(order)), None, graph.simplified
         )

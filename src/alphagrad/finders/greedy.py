@@ -11,7 +11,7 @@ from itertools import count
 
 import numpy as np
 
-from graphax.order import PRESETS, preset
+from graphax.presets import PRESETS, preset_vertices
 
 from ..elimination.kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
 from ..elimination.problem import Problem, TooLarge
@@ -90,7 +90,7 @@ def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
         for name in PRESETS:
             # `auto` is the best of the others by another measure.
             if name != "auto":
-                yield Step(problem.nodes(preset(name, problem.graph).vertices), 1)
+                yield Step(problem.nodes(preset_vertices(name, problem.graph)), 1)
 
 
 def corners(problem: Problem) -> Iterator[Step]:

@@ -18,7 +18,6 @@ from typing import Any
 
 from graphax import ComputationGraph, GraphaxError, Order
 from graphax.files import cache_folder, replace_file
-from graphax.order import resolve
 
 from ..elimination.objective import Objective
 from ..elimination.problem import Problem
@@ -99,7 +98,7 @@ def read(shelf: Path, graph: ComputationGraph, objective: Objective) -> Order | 
 def _checked(path: Path, graph: ComputationGraph, objective: Objective) -> Order:
     content = json.loads(path.read_text(encoding="utf-8"))
     order = Order(**{name: value for name, value in content.items() if name not in ("objective", "counts")})
-    order = resolve(order, graph)
+    order = Order.of(order, graph)
     problem = Problem(graph, objective)
     value = problem.value(problem.nodes(order.vertices))
     if value != order.cost or f"{value:g}" != path.stem:

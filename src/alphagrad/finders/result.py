@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphax import ComputationGraph, Cost, Order
-from graphax.display import table
+from graphax.table import table
 
 from ..elimination.objective import Objective
 

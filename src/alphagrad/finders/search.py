@@ -5,7 +5,6 @@ from concurrent.futures import Executor
 from typing import Any
 
 from graphax import ComputationGraph, GraphaxError, Order, build_graph
-from graphax.order import resolve
 from graphax.trace import positions
 
 from ..elimination.objective import Objective
@@ -136,5 +135,5 @@ def graph_of(
 
 def _starts(graph: ComputationGraph, objective: Objective, start: Any, resume: bool) -> tuple[Order, ...]:
     known = records.best_known(graph, objective) if resume else None
-    given = None if start is None else resolve(start, graph)
+    given = None if start is None else Order.of(start, graph)
     return tuple(order for order in (given, known) if order is not None)

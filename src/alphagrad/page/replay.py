@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from graphax import ComputationGraph, Cost, Order, Structure
-from graphax.graph import Edge
-from graphax.plan import Plan, make_plan
+from graphax.plan import Edge, Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class Replay:
 
     @staticmethod
     def of(name: str, graph: ComputationGraph, order: Order, counting: str, found: str = "") -> "Replay":
-        plan = make_plan(graph, order)
+        plan = graph.plan(order)
         return Replay(name, graph, order, plan.cost(counting), plan, found)
 
     @cached_property
@@ -52,8 +51,8 @@ class Replay:
             Move(
                 vertex,
                 sum(step.multiplications(self.cost.counting) for step in steps),
-                sum(step.additions for step in steps),
-                {(step.target, step.source): step.structure for step in steps},
+                sum(step.operation.additions for step in steps),
+                {step.edge: step.structure for step in steps},
             )
             for vertex, steps in self.plan.by_vertex()
         )

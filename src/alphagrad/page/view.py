@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphax import ComputationGraph
-from graphax.order import PRESETS, resolve
+from graphax import ComputationGraph, Order
+from graphax.presets import PRESETS
 
 from ..elimination.objective import Objective
 from ..errors import SearchError
@@ -83,13 +83,13 @@ def check_size(graph: ComputationGraph) -> None:
 
 def _named(name: Any, graph: ComputationGraph, counting: str) -> Replay:
     if not isinstance(name, str):
-        order = resolve(name, graph)
+        order = Order.of(name, graph)
         return Replay.of(order.finder, graph, order, counting, order.finder)
     if name not in PRESETS and not name.endswith(".json"):
         raise SearchError(
             f"unknown order {name!r}; it is one of: {BEST}, {', '.join(PRESETS)}, or a saved one (*.json)"
         )
-    order = resolve(name, graph)
+    order = Order.of(name, graph)
     label = _NAMES.get(name, Path(name).stem if name.endswith(".json") else name)
     return Replay.of(label, graph, order, counting, found="saved" if name.endswith(".json") else "preset")
 

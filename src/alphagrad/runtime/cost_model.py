@@ -24,7 +24,7 @@ from graphax.backend import run
 from graphax.files import cache_folder, replace_file
 from graphax.native import set_threads
 from graphax.native.host import host
-from graphax.order import preset
+from graphax.presets import preset_vertices
 
 from ..tasks import TASKS
 from .timing import take_turns
@@ -154,7 +154,7 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
 def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[Any]:
     """Good, usual and poor orders: three presets, the best of all, and that one with some vertices moved."""
     yield from ("rev", "markowitz", "fwd")
-    best = preset("auto", graph).vertices
+    best = preset_vertices("auto", graph)
     for number in range(ORDERS_FITTED):
         moved = list(best)
         for _ in range(number * len(best) // ORDERS_FITTED):

@@ -4,13 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphax.api import prepare
-from graphax.backend import kernel
-from graphax.execute import Accumulation
 from graphax.native.inverses import INVERSE, share_inverses
 from graphax.native.schedule import pressure, schedule
 from graphax.native.statements import Statements
-from graphax.plan import make_plan
+from graphax.pipeline import Pipeline
 from graphax.trace import Request
 
 Workload = Counter[str]
@@ -25,9 +22,7 @@ def kernel_statements(
     function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool = False
 ) -> Statements:
     """The statements of the kernel that `graphax.jacve` makes; `graphax.NativeError` if it makes none."""
-    derivation, found = prepare(function, args, {}, order, Request(argnums, has_aux))
-    traced, plan = derivation.traced, make_plan(derivation.graph, found)
-    return kernel(Accumulation(derivation, plan, False, traced.out_count), traced.args).statements
+    return Pipeline(function, args, {}, Request(argnums, has_aux), order).kernel.statements
 
 
 def workload(program: Statements) -> Workload:

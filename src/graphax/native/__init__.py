@@ -6,11 +6,10 @@ function of one point ──unroll──▶ Statements   arrays taken apart, rep
        on a GPU       ──pallas──▶ Kernel       blocks of points, compiled by Triton
 """
 
-from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 from .. import _jax
+from .._jax import Program
 from ..errors import NativeError
 from . import host, unroll_rules
 from .handler import interface_version
@@ -18,7 +17,7 @@ from .host import set_threads
 from .primitive import Kernel
 from .unroll import LIMIT, unroll
 
-__all__ = ["as_kernel", "set_threads"]
+__all__ = ["as_kernel", "check_available", "set_threads"]
 
 # More statements than this take longer to compile than it is polite to without being asked. An element of a result
 # counts as a few of them: it is moved between lanes and stored.
@@ -28,24 +27,23 @@ STATEMENTS_OF_A_RESULT = 4
 assert unroll_rules.RULES
 
 
-def as_kernel(function: Callable, args: Sequence[Any], required: bool) -> tuple[Kernel, list[Any]]:
-    """A function from arrays to a list of arrays as a kernel, and operands for it.
-
-    Raises `NativeError` where that is not possible.
-    """
+def check_available(required: bool) -> None:
+    """Raise `NativeError` if there can be no kernels here."""
     # Kernels of a GPU are compiled by JAX itself.
     if not _jax.computes_on_gpu():
         if not required and not host.available():
             raise NativeError("llvmlite is not installed")
         host.host()
         interface_version()
-    program, operands = _jax.open_program(function, args)
+
+
+def as_kernel(program: Program, required: bool) -> Kernel:
+    """A program from arrays to arrays as a kernel; `NativeError` where that is not possible."""
     results = sum(prod(_jax.shape(atom)) for atom in program.outputs)
     room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results
     if room < 0:
         raise NativeError(f"compiling {results:,} elements of results would take long")
     try:
-        statements = unroll(program, room)
+        return Kernel(program, unroll(program, room), required)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
-    return Kernel(program, statements, required), operands

@@ -18,6 +18,8 @@ from .statements import Statement, StatementBuilder, Statements
 
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
 LIMIT = 20_000
+# Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
+_MARGIN = 4
 
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
@@ -36,6 +38,14 @@ class Unrolling:
     def __init__(self, limit: int):
         self.builder = StatementBuilder()
         self.limit = limit
+
+    @property
+    def count(self) -> int:
+        return len(self.builder.statements)
+
+    def check_count(self) -> None:
+        if self.count > self.limit:
+            raise NativeError(f"more than {self.limit:,} statements are needed once arrays are taken apart")
 
     def run(self, program: Program, operands: Sequence[Numbers]) -> list[Numbers]:
         values: dict[Any, Numbers] = dict(zip(program.inputs, operands, strict=True))
@@ -61,8 +71,7 @@ class Unrolling:
             if rule is None:
                 raise NativeError(f"there is no rule for {name}")
             results = rule(self, eqn, *operands)
-            if len(self.builder.statements) > self.limit:
-                raise NativeError(f"more than {self.limit:,} statements are needed once arrays are taken apart")
+            self.check_count()
         except NativeError as error:
             raise error.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from None
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -88,6 +97,25 @@ class Unrolling:
         """The values of an array of constants, or None."""
         values = [self.builder.value(number) for number in numbers.ravel()]
         return None if any(v is None for v in values) else np.array(values).reshape(numbers.shape)
+
+    def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers:
+        """JAX itself moves the numbers of the statements, where the indices are constants."""
+
+        moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
+        indices = [self.known(operand) for operand in operands[moved:]]
+        if eqn.primitive.name == "scatter":
+            indices[1:] = [operands[2].astype(np.int32)]
+        if any(index is None for index in indices):
+            raise NativeError("its indices are not known beforehand")
+        filler = eqn.params.get("fill_value")
+        if eqn.primitive.name == "gather":
+            eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
+        found = np.asarray(_jax.evaluate_now(eqn, [operand.astype(np.int32) for operand in operands[:moved]] + indices))
+        if (found >= 0).all():
+            return found
+        return np.where(
+            found < 0, self.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0])), found
+        )
 
     def apply(self, operation: str, *operands: Numbers) -> Numbers:
         """An operation element by element."""
@@ -116,8 +144,37 @@ class Unrolling:
         return total
 
 
+class Estimate(Unrolling):
+    """The same rules on shapes alone: arrays of nothing, of which entries that are repeated count once."""
+
+    def __init__(self, limit: int):
+        super().__init__(limit)
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def elements(self, function: Callable[..., int], *operands: np.ndarray) -> Numbers:
+        shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+        repeated = [np.broadcast_to(operand, shape).strides for operand in operands]
+        sizes = [size if any(strides) else 1 for size, *strides in zip(shape, *repeated, strict=True)]
+        self._count += prod(sizes)
+        self.check_count()
+        return np.broadcast_to(np.zeros(sizes, np.int8), shape)
+
+    def apply(self, operation: str, *operands: Numbers) -> Numbers:
+        return self.elements(self.builder.apply, *operands)
+
+    def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers:
+        return np.zeros(_jax.shape(eqn.outvars[0]), np.int8)
+
+
 def unroll(program: Program, limit: int = LIMIT) -> Statements:
-    """Take a program apart; raises `NativeError` if it has something that cannot be."""
+    """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
+    if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
+        estimate = Estimate(_MARGIN * limit)
+        estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
     unrolling = Unrolling(limit)
     operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
     results = [[int(number) for number in result.ravel()] for result in unrolling.run(program, operands)]

@@ -212,20 +212,8 @@ def _pad(u: Unrolling, eqn: Any, x: Numbers, filler: Numbers) -> Numbers:
 
 @rule("gather", "dynamic_slice", "dynamic_update_slice", "scatter")
 def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
-    """JAX itself moves the numbers of the statements, where the indices are constants."""
-    moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
-    indices = [u.known(operand) for operand in operands[moved:]]
-    if eqn.primitive.name == "scatter":
-        indices[1:] = [operands[2].astype(np.int32)]
-    if any(index is None for index in indices):
-        raise NativeError("its indices are not known beforehand")
-    filler = eqn.params.get("fill_value")
-    if eqn.primitive.name == "gather":
-        eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
-    found = np.asarray(_jax.evaluate_now(eqn, [operand.astype(np.int32) for operand in operands[:moved]] + indices))
-    if (found >= 0).all():
-        return found
-    return np.where(found < 0, u.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0])), found)
+    """Entries of an array by indices that are constants."""
+    return u.indexed(eqn, operands)
 
 
 # Reductions and products
@@ -307,7 +295,7 @@ def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     steps = range(params["length"])
     stacked = []
     for step in reversed(steps) if params["reverse"] else steps:
-        if len(u.builder.statements) > u.limit:
+        if u.count > u.limit:
             raise NativeError(f"more than {u.limit:,} statements are needed once the loop is unrolled")
         results = u.run(body, [*constants, *carry, *(x[step] for x in sliced)])
         carry = results[:carried]

@@ -9,8 +9,7 @@ from alphagrad.page.data import page_data
 from alphagrad.page.html import as_html
 from alphagrad.page.replay import Replay
 from alphagrad.page.view import make_view
-from graphax import build_graph
-from graphax.order import resolve
+from graphax import Order, build_graph
 from graphax.structure import add, compose
 
 from ..graphs import program_graphs
@@ -149,5 +148,5 @@ def test_pages_are_complete_and_load_nothing():
 
 def test_replays_of_any_order():
     graph = graph_of("five")
-    replay = Replay.of("mine", graph, resolve([3, 1, 5, 2, 4], graph), "raw")
+    replay = Replay.of("mine", graph, Order.of([3, 1, 5, 2, 4], graph), "raw")
     assert sum(move.multiplications for move in replay.moves) == replay.cost.multiplications

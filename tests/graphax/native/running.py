@@ -4,17 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from graphax.native import as_kernel
+from graphax import backend
 
 
 def natively(function):
     """The same function from arrays to a list of arrays, as a kernel."""
-
-    def run(*args):
-        kernel, operands = as_kernel(function, args, required=True)
-        return kernel(*operands)
-
-    return run
+    return lambda *args: backend.run(function, args, "native")
 
 
 def mapped(function, *arrays):

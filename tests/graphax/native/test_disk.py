@@ -10,7 +10,7 @@ from graphax.native import disk
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
     monkeypatch.setattr(disk, "_sizes", {})
     monkeypatch.setattr(disk, "_mentioned", set())
     return tmp_path / "kernels"
@@ -41,7 +41,7 @@ def test_a_damaged_file_is_not_read(folder, damage):
 
 def test_nothing_is_lost_where_nothing_can_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path / "file"))
     disk.write("a", b"code")
     assert disk.read("a") is None
 
@@ -121,6 +121,6 @@ def test_abandoned_files_are_removed(folder):
 
 
 def test_default_folder(monkeypatch, tmp_path):
-    monkeypatch.delenv(disk.CACHE_VARIABLE)
+    monkeypatch.delenv("GRAPHAX_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert disk.cache_folder() == tmp_path / "graphax" / "kernels"
+    assert disk.kernel_folder() == tmp_path / "graphax" / "kernels"

@@ -133,7 +133,7 @@ def test_an_interrupt_before_xla_is_told_leaves_nothing_half_done(monkeypatch):
 
 
 def test_a_kernel_that_cannot_be_recalled_is_an_error(monkeypatch, tmp_path):
-    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
     before = _entries()
     function = jax.jit(jax.vmap(natively(_function(400.0))))
     function(POINTS)
@@ -148,7 +148,7 @@ def test_a_kernel_that_cannot_be_recalled_is_an_error(monkeypatch, tmp_path):
 
 
 def test_a_file_with_the_right_hash_that_is_no_machine_code_is_replaced(monkeypatch, tmp_path):
-    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
     write = disk.write
     kept = {}
     monkeypatch.setattr(disk, "write", lambda identity, content: kept.update({identity: content}))
@@ -160,7 +160,7 @@ def test_a_file_with_the_right_hash_that_is_no_machine_code_is_replaced(monkeypa
     gc.collect()
     loaded.drop_unneeded()
     np.testing.assert_allclose(_run(500.0), _expected(500.0), rtol=1e-12)
-    stored = (disk.cache_folder() / f"{identity}.o").read_bytes()
+    stored = (disk.kernel_folder() / f"{identity}.o").read_bytes()
     assert stored == hashlib.sha256(content).digest() + content
 
 

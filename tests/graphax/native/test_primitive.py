@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphax import GraphaxError, _jax, native
-from graphax.native import disk, host, primitive
+from graphax.native import host, primitive
 from graphax.native.kernel import Stores
 from graphax.native.unroll import unroll
 
@@ -150,7 +150,7 @@ def test_export_leaves_kernels_out():
 
 
 def test_equal_programs_are_compiled_once(monkeypatch, tmp_path):
-    monkeypatch.setenv(disk.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
     for batch in (64, 128):
         jax.jit(jax.vmap(natively(lambda x: [jnp.cosh(x) * 0.12345])))(np.ones(batch))
     assert len(list(tmp_path.rglob("*.o"))) == 1
@@ -158,10 +158,9 @@ def test_equal_programs_are_compiled_once(monkeypatch, tmp_path):
 
 _CHILD = """
 import jax, numpy as np, sys
-from graphax.native import as_kernel
+from graphax import backend
 def run(x):
-    kernel, operands = as_kernel(lambda x: [jax.numpy.sin(x) + 1], [x], True)
-    return kernel(*operands)
+    return backend.run(lambda x: [jax.numpy.sin(x) + 1], [x], "native")
 print(float(jax.jit(jax.vmap(run))(np.zeros(32, np.float32))[0][3]))
 """
 
@@ -173,7 +172,7 @@ def test_files_in_the_cache_and_nowhere_else(tmp_path):
     source = str(Path(native.__file__).parents[2])
     environment = os.environ | {
         "PYTHONPATH": source,
-        disk.CACHE_VARIABLE: str(cache),
+        "GRAPHAX_CACHE": str(cache),
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home),
     }

@@ -2,7 +2,7 @@ import jax.numpy as jnp
 import pytest
 
 import graphax as gx
-from graphax.display import table
+from graphax.table import table
 
 from .comparing import array
 

@@ -1,4 +1,4 @@
-"""Graphs, plans and costs as text a person can read; the same as data."""
+"""What `jacve` would do, as text a person can read and as data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,15 @@ from typing import Any
 
 from .accuracy import Accuracy
 from .accuracy import accuracy as measure
-from .api import prepare
-from .backend import BackendChoice, choice
-from .execute import Accumulation
+from .backend import BackendChoice
 from .graph import ComputationGraph, Vertex
 from .order import Order
-from .plan import Cost, Plan, make_plan
+from .pipeline import Pipeline
+from .plan import Cost, Plan
+from .presets import BASELINES
 from .structure import Structure
+from .table import table
 from .trace import Request
-
-BASELINES = ("fwd", "rev", "markowitz")
 
 # Eliminations shown in full by `str(explanation)`; all are in `explanation.eliminations`.
 _SHOWN = 40
@@ -74,11 +73,11 @@ class Explanation:
             rows.append(
                 EliminationRow(
                     self.graph.vertices[number],
-                    len({step.source for step in steps}),
-                    len({step.target for step in steps}),
+                    len({step.edge[1] for step in steps}),
+                    len({step.edge[0] for step in steps}),
                     sum(step.multiplications("folded") for step in steps),
-                    sum(step.additions for step in steps),
-                    tuple(dict.fromkeys(str(step.structure) for step in steps)),
+                    sum(step.operation.additions for step in steps),
+                    tuple(dict.fromkeys(map(str, {step.edge: step.structure for step in steps}.values()))),
                 )
             )
         return rows
@@ -171,31 +170,13 @@ def explain(
     Print the result for a table, or read its attributes. With ``accuracy``, the Jacobian is computed in single and in
     double precision to say what the order loses to rounding at these arguments.
     """
-    derivation, found = prepare(function, args, kwargs, order, Request(argnums, has_aux))
-    graph, plan = derivation.graph, make_plan(derivation.graph, found)
+    pipeline = Pipeline(function, args, kwargs, Request(argnums, has_aux), order)
     label = f"this order ({order})" if isinstance(order, str) else "this order"
-    plans = {label: plan} | {name: graph.plan(name) for name in BASELINES}
-    costs = {name: (each.cost(), each.cost("raw")) for name, each in plans.items()}
-    traced = derivation.traced
-    chosen = choice(Accumulation(derivation, plan, first=traced.out_count), traced.args, backend)
+    plans = {label: pipeline.plan} | {name: pipeline.graph.plan(name) for name in BASELINES}
+    costs = {name: (plan.cost(), plan.cost("raw")) for name, plan in plans.items()}
     called = partial(function, **kwargs) if kwargs else function
     loss = measure(called, args, order, argnums, has_aux) if accuracy else None
-    return Explanation(graph, plan, found, costs, chosen, loss)
-
-
-def table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows under names, numbers to the right and text to the left."""
-    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
-    widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
-    right = [all(isinstance(row[n], int) for row in rows) for n in range(len(names))]
-
-    def line(row: Sequence[str]) -> str:
-        return "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-
-    return "\n".join([title, line(names), *map(line, cells)])
+    return Explanation(pipeline.graph, pipeline.plan, pipeline.order, costs, pipeline.choice(backend), loss)
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -1,0 +1,90 @@
+"""The way from a function to its Jacobian, in one place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from . import backend
+from .derive import Derivation, derive
+from .execute import Accumulation
+from .graph import ComputationGraph
+from .order import Order, loaded
+from .plan import Plan
+from .trace import Request, Traced, trace
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline:
+    """A function and arguments for it, and all that is made of them on the way to a Jacobian.
+
+    Every stage is made once, when it is asked for.
+
+    Attributes:
+        function, args, kwargs: what is called, and with what.
+        request: what to differentiate by, and how.
+        asked: the order, in any form that `jacve` takes.
+        simplify: whether common subexpressions are removed; None to do so where no vertex numbers are at stake.
+        sparse: whether the Jacobian is in blocks.
+        with_value: whether the outputs of the function are wanted as well.
+    """
+
+    function: Callable
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    request: Request
+    asked: Any = "auto"
+    simplify: bool | None = None
+    sparse: bool = False
+    with_value: bool = False
+
+    @cached_property
+    def _asked(self) -> Any:
+        return loaded(self.asked)
+
+    @cached_property
+    def traced(self) -> Traced:
+        return trace(self.function, self.args, self.kwargs, self.request, self._simplified)
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        return derive(self.traced, self._simplified)
+
+    @property
+    def graph(self) -> ComputationGraph:
+        return self.derivation.graph
+
+    @cached_property
+    def order(self) -> Order:
+        return Order.of(self._asked, self.graph)
+
+    @property
+    def plan(self) -> Plan:
+        return self.graph.plan(self.order)
+
+    @cached_property
+    def program(self) -> Accumulation:
+        """From flat arguments to flat outputs, and the Jacobian by flat output and flat input."""
+        first = 0 if self.with_value else self.traced.out_count
+        return Accumulation(self.derivation, self.plan, self.sparse, first)
+
+    @cached_property
+    def kernel(self) -> Any:
+        """The kernel that ``backend="native"`` runs where it is mapped; `NativeError` if there is none."""
+        return backend.kernel(self.program, self.traced.args)
+
+    def choice(self, name: str) -> backend.BackendChoice:
+        """What a backend would run under `jax.jit`, and why."""
+        return backend.choice(self.program, self.traced.args, name)
+
+    def run(self, name: str) -> tuple[list[Any], Any]:
+        """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
+        outputs, blocks = backend.run(self.program, self.traced.args, name)
+        return outputs, self.traced.nest(blocks)
+
+    @property
+    def _simplified(self) -> bool:
+        if self.simplify is not None:
+            return self.simplify
+        order = self._asked
+        return order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
