@@ -100,6 +100,18 @@ def test_few_entries_at_the_top_of_alphagrad():
     assert len(entries) <= MOST_ENTRIES
 
 
+@pytest.mark.parametrize("stage", ["trace", "derive", "make_plan"])
+def test_the_pipeline_is_assembled_in_one_place(stage):
+    """Outside of its own module and of the pipeline, at most one function calls a stage."""
+    callers = [
+        name
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == stage
+    ]
+    assert len([name for name in callers if name not in ("graphax.pipeline", "graphax.graph")]) <= 1, callers
+
+
 @pytest.mark.parametrize("name", SHAPES_ONLY)
 def test_modules_of_shapes_do_not_name_jax(name):
     assert not [other for other in imports()[name] if other.partition(".")[0] == "jax"]
@@ -112,7 +124,12 @@ def test_shapes_need_no_jax():
 
 
 @pytest.mark.parametrize(
-    ("old", "name", "new"), [("alphagrad.environment", "VertexEnvironment", "alphagrad.game.environment")]
+    ("old", "name", "new"),
+    [
+        ("alphagrad.environment", "VertexEnvironment", "alphagrad.game.environment"),
+        ("graphax.display", "table", "graphax.table"),
+        ("graphax.display", "explain", "graphax.explanation"),
+    ],
 )
 def test_documented_paths_of_before_still_import(old, name, new):
     importlib.import_module(old.partition(".")[0])

@@ -45,4 +45,4 @@ _PLACES = {
 __all__ = sorted(name for names in _PLACES.values() for name in names)
 # Counting and searching need shapes only, so JAX is not imported before something needs it.
 __getattr__ = lazily(__name__, _PLACES)
-display = Moved("graphax.display", "graphax.explanation", "graphax.table")
+display = Moved("graphax.display", "graphax.table", "graphax.explanation")

@@ -39,7 +39,7 @@ def test_names_what_fell_back(explanation):
 
 def test_prints_as_tables(explanation):
     text = str(explanation)
-    for part in ("this order (rev)", "markowitz", "dot_general", "test_display.py", "zero", "2[i|i]", "sort"):
+    for part in ("this order (rev)", "markowitz", "dot_general", "test_explanation.py", "zero", "2[i|i]", "sort"):
         assert part in text
 
 

@@ -5,6 +5,7 @@ cosine of one angle, say) may just ask for it twice.
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -52,6 +53,22 @@ def scalar_type(kind: str) -> str:
     return _TYPES[kind][0]
 
 
+def _operators(floating: str, integral: str) -> tuple[Callable[["Value", Operand], "Value"], ...]:
+    """An operator of vectors, and the same with its operands exchanged."""
+
+    def apply(self: "Value", other: Operand) -> "Value":
+        return self.emitter.binary(floating if self.is_float else integral, self, self.emitter.value(self.kind, other))
+
+    def exchanged(self: "Value", other: Operand) -> "Value":
+        return apply(self.emitter.value(self.kind, other), self)
+
+    return apply, exchanged
+
+
+def _comparison(relation: str) -> Callable[["Value", Operand], "Value"]:
+    return lambda self, other: self.emitter.compare(relation, self, other)
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """A vector of numbers (or one number, where there is a single lane)."""
@@ -64,75 +81,26 @@ class Value:
     def is_float(self) -> bool:
         return self.kind in _BITS
 
-    def _binary(self, floating: str, integral: str, other: Operand, swapped: bool = False) -> "Value":
-        operands = (self, self.emitter.value(self.kind, other))
-        a, b = reversed(operands) if swapped else operands
-        return self.emitter.binary(floating if self.is_float else integral, a, b)
-
-    def __add__(self, other: Operand) -> "Value":
-        return self._binary("fadd", "add", other)
-
-    def __radd__(self, other: Operand) -> "Value":
-        return self._binary("fadd", "add", other, True)
-
-    def __sub__(self, other: Operand) -> "Value":
-        return self._binary("fsub", "sub", other)
-
-    def __rsub__(self, other: Operand) -> "Value":
-        return self._binary("fsub", "sub", other, True)
-
-    def __mul__(self, other: Operand) -> "Value":
-        return self._binary("fmul", "mul", other)
-
-    def __rmul__(self, other: Operand) -> "Value":
-        return self._binary("fmul", "mul", other, True)
-
-    def __truediv__(self, other: Operand) -> "Value":
-        return self._binary("fdiv", "sdiv", other)
-
-    def __rtruediv__(self, other: Operand) -> "Value":
-        return self._binary("fdiv", "sdiv", other, True)
-
-    def __and__(self, other: Operand) -> "Value":
-        return self._binary("and", "and", other)
-
-    def __or__(self, other: Operand) -> "Value":
-        return self._binary("or", "or", other)
-
-    def __xor__(self, other: Operand) -> "Value":
-        return self._binary("xor", "xor", other)
-
-    def __lshift__(self, other: Operand) -> "Value":
-        return self._binary("shl", "shl", other)
-
-    def __rshift__(self, other: Operand) -> "Value":
-        """Keeps the sign."""
-        return self._binary("ashr", "ashr", other)
-
     def __neg__(self) -> "Value":
         return self.emitter.unary("fneg", self) if self.is_float else 0 - self
 
     def __invert__(self) -> "Value":
         return self ^ (1 if self.kind == "i1" else -1)
 
-    def __lt__(self, other: Operand) -> "Value":
-        return self.emitter.compare("lt", self, other)
-
-    def __le__(self, other: Operand) -> "Value":
-        return self.emitter.compare("le", self, other)
-
-    def __gt__(self, other: Operand) -> "Value":
-        return self.emitter.compare("gt", self, other)
-
-    def __ge__(self, other: Operand) -> "Value":
-        return self.emitter.compare("ge", self, other)
-
-    def equals(self, other: Operand) -> "Value":
-        return self.emitter.compare("eq", self, other)
-
-    def differs(self, other: Operand) -> "Value":
-        """True for NaN, as in IEEE 754."""
-        return self.emitter.compare("ne", self, other)
+    __add__, __radd__ = _operators("fadd", "add")
+    __sub__, __rsub__ = _operators("fsub", "sub")
+    __mul__, __rmul__ = _operators("fmul", "mul")
+    __truediv__, __rtruediv__ = _operators("fdiv", "sdiv")
+    __and__, __rand__ = _operators("and", "and")
+    __or__, __ror__ = _operators("or", "or")
+    __xor__, __rxor__ = _operators("xor", "xor")
+    __lshift__, __rlshift__ = _operators("shl", "shl")
+    # Keeps the sign.
+    __rshift__, __rrshift__ = _operators("ashr", "ashr")
+    __lt__, __le__, __gt__, __ge__ = map(_comparison, ("lt", "le", "gt", "ge"))
+    equals = _comparison("eq")
+    # True for NaN, as in IEEE 754.
+    differs = _comparison("ne")
 
     def bits(self) -> "Value":
         return self.emitter.cast("bitcast", self, _BITS[self.kind])

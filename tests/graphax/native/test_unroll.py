@@ -7,7 +7,8 @@ from jax import lax
 import graphax as gx
 from graphax import _jax
 from graphax.errors import NativeError
-from graphax.native.unroll import unroll
+from graphax.native.statements import StatementBuilder
+from graphax.native.unroll import Estimate, unroll
 
 from ..comparing import array
 from .running import mapped, natively
@@ -158,3 +159,32 @@ def test_constants_are_converted_as_xla_converts(value):
     with jax.ensure_compile_time_eval():
         want = jnp.asarray(np.float64(value)).astype(np.int32)
     np.testing.assert_array_equal(got[0], np.full(3, want))
+
+
+def test_too_many_statements_are_noticed_from_shapes(monkeypatch):
+    """A large array is refused before any of its elements is looked at."""
+    monkeypatch.setattr(StatementBuilder, "apply", lambda *_: pytest.fail("a statement was written"))
+    with pytest.raises(NativeError, match=r"more than [\d,]+ statements"):
+        _unrolled(lambda x: [jnp.sin(x) * jnp.cos(x)], np.ones(200_000, np.float32))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: [jnp.sum(jnp.exp(jnp.broadcast_to(x, (300, 300))))],
+        lambda x: [jnp.exp(jnp.broadcast_to(x, (300, 300)))[7, 8]],
+        lambda x: [jnp.zeros((300, 300))[3] * x],
+    ],
+)
+def test_repeated_elements_are_estimated_as_one(function):
+    assert _unrolled(function, np.float32(1)).operations <= 90_000
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_estimates_come_from_the_same_rules(name):
+    """An estimate counts what is needed, or more where statements turn out to be the same."""
+    program, _ = _jax.open_program(lambda x: [CASES[name](x)], [A])
+    estimate = Estimate(10**6)
+    results = estimate.run(program, [estimate.loaded(0, program.inputs[0])])
+    assert unroll(program).operations <= estimate.count
+    assert [result.shape for result in results] == [_jax.shape(atom) for atom in program.outputs]

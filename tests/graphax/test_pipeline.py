@@ -1,0 +1,93 @@
+"""The stages of a function: each is made once, when it is asked for."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import graphax as gx
+from graphax import pipeline
+from graphax.pipeline import Pipeline
+from graphax.trace import Request
+
+from .comparing import array, assert_same
+
+
+def function(x, y):
+    return jnp.sin(x @ y) * x.sum(), jnp.tanh(y)
+
+
+def made(**how):
+    return Pipeline(function, (array(2, 3), array(3)), {}, Request((0, 1)), **how)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often each stage is made."""
+    counted = {}
+
+    def count(name):
+        original = getattr(pipeline, name)
+
+        def counting(*args):
+            counted[name] = counted.get(name, 0) + 1
+            return original(*args)
+
+        monkeypatch.setattr(pipeline, name, counting)
+
+    count("trace")
+    count("derive")
+    count("Accumulation")
+    return counted
+
+
+def test_nothing_is_made_before_it_is_asked_for(calls):
+    made()
+    assert calls == {}
+
+
+def test_each_stage_is_made_once(calls):
+    one = made()
+    for stage in ("traced", "graph", "order", "plan", "program", "kernel") * 2:
+        getattr(one, stage)
+    assert one.plan is one.plan
+    assert calls == {"trace": 1, "derive": 1, "Accumulation": 1}
+
+
+def test_a_graph_needs_no_program(calls):
+    assert made(simplify=True).graph.simplified
+    assert calls == {"trace": 1, "derive": 1}
+
+
+@pytest.mark.parametrize("order", ["auto", "rev", [1, 2, 3, 4, 5]])
+def test_only_auto_may_renumber_vertices(order):
+    assert made(asked=order).graph.simplified == (order == "auto")
+
+
+@pytest.mark.parametrize("backend", ["xla", "native"])
+@pytest.mark.parametrize("with_value", [False, True])
+def test_runs_on_a_backend(backend, with_value):
+    one = made(with_value=with_value)
+    outputs, jacobian = one.run(backend)
+    assert_same(jacobian, jax.jacfwd(function, (0, 1))(*one.args))
+    assert_same(outputs, list(function(*one.args)) if with_value else [])
+
+
+def test_jacve_explain_and_graphs_agree():
+    one = made()
+    explanation = gx.explain(function, *one.args, argnums=(0, 1))
+    assert explanation.order == one.order
+    assert explanation.plan.cost() == one.plan.cost()
+    assert gx.build_graph(function, *one.args, argnums=(0, 1), simplify=True) == one.graph
+
+
+def test_a_program_that_no_kernel_takes_is_traced_once(monkeypatch):
+    """The equations that were traced for a kernel are handed to XLA, and the function is not evaluated again."""
+    runs = []
+    accumulate = pipeline.Accumulation.__call__
+    monkeypatch.setattr(pipeline.Accumulation, "__call__", lambda *args: runs.append(1) or accumulate(*args))
+    sorting = lambda x: jnp.sort(x) * x
+    x = array(5)
+    assert_same(jax.jit(gx.jacve(sorting))(x), jax.jacfwd(sorting)(x))
+    assert len(runs) == 1
+    with pytest.raises(gx.NativeError, match="sort"):
+        gx.jacve(sorting, backend="native")(x)
