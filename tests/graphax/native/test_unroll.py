@@ -171,13 +171,13 @@ def test_too_many_statements_are_noticed_from_shapes(monkeypatch):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: [jnp.sum(jnp.exp(jnp.broadcast_to(x, (300, 300))))],
+        lambda x: [jnp.sum(jnp.exp(jnp.broadcast_to(x, (300, 300)))[:9])],
         lambda x: [jnp.exp(jnp.broadcast_to(x, (300, 300)))[7, 8]],
         lambda x: [jnp.zeros((300, 300))[3] * x],
     ],
 )
 def test_repeated_elements_are_estimated_as_one(function):
-    assert _unrolled(function, np.float32(1)).operations <= 90_000
+    assert _unrolled(function, np.float32(1)).operations <= 2_700
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -185,6 +185,6 @@ def test_estimates_come_from_the_same_rules(name):
     """An estimate counts what is needed, or more where statements turn out to be the same."""
     program, _ = _jax.open_program(lambda x: [CASES[name](x)], [A])
     estimate = Estimate(10**6)
-    results = estimate.run(program, [estimate.loaded(0, program.inputs[0])])
+    results = estimate.run(program, [estimate.loaded(n, var) for n, var in enumerate(program.inputs)])
     assert unroll(program).operations <= estimate.count
     assert [result.shape for result in results] == [_jax.shape(atom) for atom in program.outputs]
