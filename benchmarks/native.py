@@ -68,7 +68,7 @@ def compile_time(operations=1000):
     """Seconds from statements to machine code, for a chain of about so many operations."""
     from graphax import _jax
     from graphax.native.host import host, machine_code
-    from graphax.native.kernel import Layout, kernel_code
+    from graphax.native.loop import PointLayout, kernel_code
     from graphax.native.unroll import unroll
 
     def function(x, y):
@@ -82,7 +82,7 @@ def compile_time(operations=1000):
     program, _ = _jax.open_program(function, [np.float32(1), np.float32(2)])
     start = time.perf_counter()
     statements = unroll(program)
-    code = kernel_code(statements, Layout(host().vector_bits // 32, (True, True)))
+    code = kernel_code(statements, PointLayout(host().vector_bits // 32, (True, True)))
     machine_code(code)
     return statements.operations, time.perf_counter() - start
 

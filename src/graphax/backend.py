@@ -79,7 +79,7 @@ def _kernel(flat: _Flat, required: bool) -> "Kernel":
     return native.as_kernel(flat.program, required)
 
 
-def kernel(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
+def kernel_of(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
     """The kernel that ``backend="native"`` runs for traced arguments like these; `NativeError` if there is none."""
     _check_available(args, required)
     return _kernel(_Flat.of(function, args), required)
@@ -110,7 +110,7 @@ def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoi
     if backend == "xla":
         return BackendChoice("xla", "as asked for", "as asked for")
     try:
-        found = kernel(function, args, backend == "native")
+        found = kernel_of(function, args, backend == "native")
     except Exception as error:
         if backend == "native":
             raise

@@ -21,7 +21,7 @@ from .block import JacobianBlock, add, compose, read_values, seeds
 from .rule import LinearCall, apply_rule, as_pattern
 from .structure import Structure, identity
 
-Edge = tuple[int, int]
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class LinearMap:
         _jax.run(self.equations, values)
         return _jax.read_all(values, self.targets)
 
-    def push(self, known: dict[Var, Any]) -> dict[Edge, JacobianBlock]:
+    def push(self, known: dict[Var, Any]) -> dict[Pair, JacobianBlock]:
         """The block of each (target, source); zero blocks are absent, and some may be patterns only."""
         reached: dict[Atom, dict[int, JacobianBlock]] = {
             var: {n: JacobianBlock(identity(_jax.shape(var), renaming=True), None)}
@@ -64,13 +64,13 @@ class LinearMap:
             for i, block in reached.get(target, {}).items()
         }
 
-    def probe(self, known: dict[Var, Any], patterns: dict[Edge, Structure]) -> dict[Edge, JacobianBlock]:
+    def probe(self, known: dict[Var, Any], patterns: dict[Pair, Structure]) -> dict[Pair, JacobianBlock]:
         """The blocks with the given patterns, their values read off the map applied to a batch of tangents."""
         if not patterns:
             return {}
         # Blocks of one source that need the same tangents share them.
         batches: dict[tuple, tuple[int, Any]] = {}
-        rows_of: dict[Edge, tuple[tuple, tuple[int, ...]]] = {}
+        rows_of: dict[Pair, tuple[tuple, tuple[int, ...]]] = {}
         for (target, source), structure in patterns.items():
             tangents, own = seeds(structure)
             key = (source, structure.transposed.out, tuple(labels_of(structure.inp).index(n) for n in own))

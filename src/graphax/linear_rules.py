@@ -13,7 +13,8 @@ from jax import lax
 
 from .axes import Digit, point, progression
 from .block import JacobianBlock
-from .rule import LinearCall, as_pattern, dense_pattern, moving_rules_for, rules_for, uniform_value
+from .rule import LinearCall, as_pattern, dense_pattern, renaming_rules_for, rules_for
+from .simplify import uniform_value
 
 
 def _axes(shape: Sequence[int], side: str) -> list[Hashable]:
@@ -33,8 +34,8 @@ def _linked(call: LinearCall, pairs: Sequence[tuple[int, int]]) -> JacobianBlock
 # Arithmetic
 
 
-@moving_rules_for("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
-@moving_rules_for("sharding_constraint")
+@renaming_rules_for("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
+@renaming_rules_for("sharding_constraint")
 def _same(call):
     blocks: list[JacobianBlock | None] = [None] * len(call.out_shapes)
     axes = range(len(call.shape))
@@ -113,25 +114,25 @@ def _complex(call):
 # Moving entries
 
 
-@moving_rules_for("transpose")
+@renaming_rules_for("transpose")
 def _transpose(call):
     return call.renaming(call.params["permutation"], range(len(call.shape)))
 
 
-@moving_rules_for("squeeze")
+@renaming_rules_for("squeeze")
 def _squeeze(call):
     axes = range(len(call.shape))
     gone = {d % len(axes) for d in call.params["dimensions"]}
     return call.renaming([n for n in axes if n not in gone], axes)
 
 
-@moving_rules_for("broadcast_in_dim")
+@renaming_rules_for("broadcast_in_dim")
 def _broadcast(call):
     out = _axes(call.out_shape, "out")
     return call.renaming(out, [out[d] for d in call.params["broadcast_dimensions"]])
 
 
-@moving_rules_for("reshape")
+@renaming_rules_for("reshape")
 def _reshape(call):
     if call.params.get("dimensions") is not None:
         return dense_pattern(call)
@@ -167,7 +168,7 @@ def _common_radices(first: Sequence[int], second: Sequence[int]) -> list[int] | 
     return radices[::-1]
 
 
-@moving_rules_for("rev")
+@renaming_rules_for("rev")
 def _rev(call):
     axes = range(len(call.shape))
     turned = [
@@ -177,7 +178,7 @@ def _rev(call):
     return call.renaming(axes, turned)
 
 
-@moving_rules_for("slice")
+@renaming_rules_for("slice")
 def _slice(call):
     starts = call.params["start_indices"]
     return _window(call, starts, call.params["strides"] or [1] * len(starts))
@@ -196,7 +197,7 @@ def _digit(label: Hashable, at: range, size: int) -> tuple[Digit, ...]:
     return (point(at.start, size),) if len(at) == 1 else (Digit(label, at, size),)  # type: ignore[arg-type]
 
 
-@moving_rules_for("pad")
+@renaming_rules_for("pad")
 def _pad(call):
     if call.position:
         return dense_pattern(call)
@@ -213,7 +214,7 @@ def _pad(call):
     return call.renaming(out, inp)
 
 
-@moving_rules_for("concatenate")
+@renaming_rules_for("concatenate")
 def _concatenate(call):
     axis = call.params["dimension"]
     return _into(call, axis, sum(shape[axis] for shape in call.shapes[: call.position]))
@@ -226,7 +227,7 @@ def _into(call: LinearCall, axis: int, start: int) -> JacobianBlock:
     return call.renaming(out, range(len(call.shape)))
 
 
-@moving_rules_for("stack")
+@renaming_rules_for("stack")
 def _stack(call):
     axis = call.params["axis"]
     out: list[Any] = list(range(len(call.shape)))
@@ -234,7 +235,7 @@ def _stack(call):
     return call.renaming(out, range(len(call.shape)))
 
 
-@moving_rules_for("unstack")
+@renaming_rules_for("unstack")
 def _unstack(call):
     axis = call.params["axis"]
     axes = list(range(len(call.shape)))
@@ -247,7 +248,7 @@ def _unstack(call):
     return blocks
 
 
-@moving_rules_for("split")
+@renaming_rules_for("split")
 def _split(call):
     axis, start, blocks = call.params["axis"], 0, []
     for shape in call.out_shapes:
@@ -258,7 +259,7 @@ def _split(call):
     return blocks
 
 
-@moving_rules_for("dynamic_slice")
+@renaming_rules_for("dynamic_slice")
 def _dynamic_slice(call):
     starts = _clamped(call.operands[1:], call.shape, call.out_shape)
     if starts is not None:
@@ -266,7 +267,7 @@ def _dynamic_slice(call):
     return _linked(call, [(n, n) for n in range(len(call.shape))])
 
 
-@moving_rules_for("dynamic_update_slice")
+@renaming_rules_for("dynamic_update_slice")
 def _dynamic_update_slice(call):
     axes = range(len(call.out_shape))
     if call.position == 0:
@@ -285,7 +286,7 @@ def _clamped(starts: Sequence[Any], shape: Sequence[int], window: Sequence[int])
     return [max(0, min(int(s), n - w)) for s, n, w in zip(starts, shape, window, strict=True)]
 
 
-@moving_rules_for("gather")
+@renaming_rules_for("gather")
 def _gather(call):
     numbers, sizes = call.params["dimension_numbers"], call.params["slice_sizes"]
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
@@ -302,7 +303,7 @@ def _scatter_add(call):
     return call.renaming(axes, axes) if call.position == 0 else _scattered(call)
 
 
-@moving_rules_for("scatter")
+@renaming_rules_for("scatter")
 def _scatter(call):
     axes = range(len(call.out_shape))
     return call.pattern(axes, axes) if call.position == 0 else _scattered(call)

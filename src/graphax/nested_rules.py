@@ -14,11 +14,11 @@ from . import _jax
 from . import structure as algebra
 from .axes import labels_of, whole
 from .block import JacobianBlock
-from .linear_map import Edge, split
+from .linear_map import Pair, split
 from .rule import LinearCall, as_pattern, dense_pattern, register_rule, remembered
 from .structure import Structure
 
-Patterns = dict[Edge, Structure]
+Patterns = dict[Pair, Structure]
 
 # A loop whose pattern keeps growing after this many rounds is taken for dense.
 _MAX_ROUNDS = 12

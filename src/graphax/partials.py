@@ -21,8 +21,8 @@ from . import _jax, linear_rules, nested_rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
 from .block import JacobianBlock
 from .errors import GraphaxError
-from .linear_map import Edge, LinearMap, probes, split
-from .rule import only_moves, remembered
+from .linear_map import LinearMap, Pair, probes, split
+from .rule import only_renames, remembered
 from .structure import Structure
 
 # Importing these modules fills the table of rules.
@@ -47,14 +47,14 @@ class Partials:
 
     program: Program
     tree: Any
-    probed: tuple[Edge, ...]
+    probed: tuple[Pair, ...]
 
-    def blocks(self, arrays: Sequence[Any]) -> dict[Edge, JacobianBlock]:
+    def blocks(self, arrays: Sequence[Any]) -> dict[Pair, JacobianBlock]:
         """The blocks that consist of these arrays."""
         return jax.tree_util.tree_unflatten(self.tree, arrays)
 
     @cached_property
-    def structures(self) -> dict[Edge, Structure]:
+    def structures(self) -> dict[Pair, Structure]:
         return {edge: block.structure for edge, block in self.blocks([None] * self.tree.num_leaves).items()}
 
 
@@ -197,7 +197,7 @@ def _linearised(key: _EquationKey, backward: bool) -> _Linearised:
 def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     """Stage the computation of all block values as one program of the equation's operands."""
     trees: list[Any] = []
-    probed: list[Edge] = []
+    probed: list[Pair] = []
 
     def run(*operands: Any):
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
@@ -205,7 +205,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
         blocks = derivative.linear.push(values)
         patterns = {edge: block.structure for edge, block in blocks.items() if block.is_pattern}
         found = derivative.linear.probe(values, patterns)
-        moves = only_moves(key.eqn.primitive.name)
+        moves = only_renames(key.eqn.primitive.name)
         # What only moves entries about has no other coefficients than zero and one.
         blocks |= {edge: _as_mask(block) if moves else block for edge, block in found.items()}
         if derivative.backward:

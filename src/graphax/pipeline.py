@@ -71,7 +71,7 @@ class Pipeline:
     @cached_property
     def kernel(self) -> Any:
         """The kernel that ``backend="native"`` runs where it is mapped; `NativeError` if there is none."""
-        return backend.kernel(self.program, self.traced.args)
+        return backend.kernel_of(self.program, self.traced.args)
 
     def choice(self, name: str) -> backend.BackendChoice:
         """What a backend would run under `jax.jit`, and why."""

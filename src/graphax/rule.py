@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import jax
 import numpy as np
 
 from .block import JacobianBlock
@@ -19,11 +18,8 @@ from .errors import RuleError
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
 
 _RULES: dict[str, Rule] = {}
-_MOVING: set[str] = set()
+_RENAMING: set[str] = set()
 _CACHES: list[Any] = []
-
-# Constant arrays up to this size are looked at before execution.
-SMALL = 4096
 
 
 @dataclass(frozen=True)
@@ -133,9 +129,9 @@ def supported_primitives() -> tuple[str, ...]:
     return tuple(sorted(_RULES))
 
 
-def only_moves(primitive: str) -> bool:
+def only_renames(primitive: str) -> bool:
     """True if a primitive does no arithmetic, so that raw counting takes its blocks for mere renaming."""
-    return primitive in _MOVING
+    return primitive in _RENAMING
 
 
 def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
@@ -167,17 +163,6 @@ def _problem(call: LinearCall, blocks: Any) -> str | None:
     return None
 
 
-def uniform_value(array: Any) -> float | None:
-    """The number that a constant array holds everywhere, if it is known now."""
-    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > SMALL:
-        return None
-    numbers = np.asarray(array)
-    first = numbers.flat[0]
-    if np.iscomplexobj(numbers):
-        return None
-    return float(first) if np.all(numbers == first) else None
-
-
 def rules_for(*primitives: str):
     def register(rule: Rule) -> Rule:
         for primitive in primitives:
@@ -187,9 +172,9 @@ def rules_for(*primitives: str):
     return register
 
 
-def moving_rules_for(*primitives: str):
+def renaming_rules_for(*primitives: str):
     """Register a rule for primitives that move entries about and do no arithmetic."""
-    _MOVING.update(primitives)
+    _RENAMING.update(primitives)
     return rules_for(*primitives)
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from . import _jax
 from ._jax import Literal, Program, Var
-from .rule import SMALL, uniform_value
+
+# Constant arrays up to this size are looked at before execution.
+SMALL = 4096
 
 
 def fold_constants(program: Program) -> Program:
@@ -60,6 +62,17 @@ def _worth_knowing(value: Any) -> bool:
     if jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
         return False
     return value.dtype.kind in "iub" or uniform_value(value) is not None
+
+
+def uniform_value(array: Any) -> float | None:
+    """The number that a constant array holds everywhere, if it is known now."""
+    if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > SMALL:
+        return None
+    numbers = np.asarray(array)
+    first = numbers.flat[0]
+    if np.iscomplexobj(numbers):
+        return None
+    return float(first) if np.all(numbers == first) else None
 
 
 def _elementwise(function: Callable) -> Callable:

@@ -18,8 +18,8 @@ from ..errors import NativeError
 from ..notices import left_to_xla
 from . import host, pallas
 from .handler import chunk_size
-from .kernel import Layout, Stores, kernel_code
 from .loaded import Calling, Loaded, load
+from .loop import PointLayout, Stores, kernel_code
 from .statements import Statements
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
@@ -153,11 +153,11 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     return _jax.triton_lowering_rule(function) if function else None
 
 
-def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> Layout:
+def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> PointLayout:
     widest = 64 if any(s.kind in ("f64", "i64", "u64") for s in statements.statements) else 32
     most = host.host().vector_bits // widest
     lanes = min(most, 1 << ((batch or 1).bit_length() - 1))
-    return Layout(lanes, batched, _stores(statements, batch or 1) if lanes == most else Stores.CACHED)
+    return PointLayout(lanes, batched, _stores(statements, batch or 1) if lanes == most else Stores.CACHED)
 
 
 def _stores(statements: Statements, batch: int) -> Stores:
@@ -167,7 +167,7 @@ def _stores(statements: Statements, batch: int) -> Stores:
     return Stores.PREFETCHED if written < _STREAMED_FROM else Stores.STREAMED
 
 
-def _loaded(kernel: Kernel, layout: Layout) -> Loaded:
+def _loaded(kernel: Kernel, layout: PointLayout) -> Loaded:
     program = kernel.statements
     work = program.operations + 2 * sum(map(len, program.results))
     calling = Calling(len(program.inputs), len(program.outputs), chunk_size(work), layout.has_batch)
@@ -175,7 +175,7 @@ def _loaded(kernel: Kernel, layout: Layout) -> Loaded:
 
 
 @lru_cache(16)
-def _code(kernel: Kernel, layout: Layout) -> str:
+def _code(kernel: Kernel, layout: PointLayout) -> str:
     return kernel_code(kernel.statements, layout)
 
 

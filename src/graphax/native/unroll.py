@@ -28,8 +28,8 @@ _OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "eq", "ne"
 _OF_TRUTH_VALUES = {"max": "or", "min": "and"}
 
 Numbers = np.ndarray
-Rule = Callable[..., Any]
-RULES: dict[str, Rule] = {}
+UnrollRule = Callable[..., Any]
+RULES: dict[str, UnrollRule] = {}
 
 
 class Unrolling:

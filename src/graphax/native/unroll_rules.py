@@ -8,7 +8,7 @@ import numpy as np
 from .. import _jax
 from ..errors import NativeError
 from .emit import kind_of
-from .unroll import RULES, UNSIGNED, Numbers, Rule, Unrolling
+from .unroll import RULES, UNSIGNED, Numbers, Unrolling, UnrollRule
 
 _ELEMENTWISE = {
     name: name
@@ -30,8 +30,8 @@ _REDUCTIONS: dict[str, tuple[str, Any]] = {
 _CUMULATIVE = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
+def rule(*names: str) -> Callable[[UnrollRule], UnrollRule]:
+    def register(function: UnrollRule) -> UnrollRule:
         RULES.update(dict.fromkeys(names, function))
         return function
 

@@ -5,11 +5,11 @@ import pytest
 from alphagrad.runtime.workload import kernel_statements, workload
 from alphagrad.tasks import TASKS
 from graphax import NativeError
-from graphax.backend import kernel
+from graphax.backend import kernel_of
 
 
 def work_of(function, *args):
-    return workload(kernel(lambda *args: [function(*args)], [np.float32(arg) for arg in args]).statements)
+    return workload(kernel_of(lambda *args: [function(*args)], [np.float32(arg) for arg in args]).statements)
 
 
 @pytest.mark.parametrize(

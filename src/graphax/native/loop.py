@@ -77,7 +77,7 @@ class Stores(Enum):
 
 
 @dataclass(frozen=True)
-class Layout:
+class PointLayout:
     """How the points lie in memory.
 
     Attributes:
@@ -95,7 +95,7 @@ class Layout:
         return any(self.batched)
 
 
-def kernel_code(program: Statements, layout: Layout) -> str:
+def kernel_code(program: Statements, layout: PointLayout) -> str:
     """A module with one function, which computes points from a first to a last one."""
     quick = _Body(share_inverses(program), layout, exact=False)
     huge = quick.emitter.huge
@@ -150,7 +150,7 @@ def _check(lanes: int, huge: Value) -> str:
 class _Body:
     """The statements of one block of points, from loads to stores."""
 
-    def __init__(self, program: Statements, layout: Layout, exact: bool):
+    def __init__(self, program: Statements, layout: PointLayout, exact: bool):
         self.emitter = Emitter(layout.lanes, exact)
         self.layout = layout
         self.program = program
