@@ -7,7 +7,7 @@ arithmetic, so the multiplications and additions executed are those that `grapha
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from . import structure as algebra
+from . import terms
 from .axes import Axis, Digit, axis_size, labels_of, whole
 from .labelled import (
     arranged,
@@ -32,6 +33,7 @@ from .labelled import (
     view,
 )
 from .structure import Recast, Refinement, Structure
+from .terms import AnyStructure, Recipe, Terms
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
@@ -51,12 +53,13 @@ class JacobianBlock:
     Attributes:
         structure: which entries there are and how they are labelled.
         values: the numbers, one axis a label of ``structure.values``; None if the structure knows its coefficient.
-            (Inside graphax, None without a known coefficient means "pattern known, values not computed yet".)
+            (Inside graphax, None without a known coefficient means "pattern known, values not computed yet".) If the
+            structure is a sum of terms, a block for each of them.
         dtype: the dtype of the Jacobian.
         masks: what is still to be applied to the values; none in blocks that users get.
     """
 
-    structure: Structure
+    structure: AnyStructure
     values: Any
     dtype: Any = None
     masks: tuple[Mask, ...] = ()
@@ -126,12 +129,24 @@ class JacobianBlock:
         return self.structure.out_shape + self.structure.inp_shape
 
     @property
+    def parts(self) -> "tuple[JacobianBlock, ...]":
+        """The blocks of its terms."""
+        return self.values if isinstance(self.structure, Terms) else (self,)
+
+    @staticmethod
+    def of_parts(structure: AnyStructure, parts: "Sequence[JacobianBlock]", dtype: Any = None) -> "JacobianBlock":
+        return JacobianBlock(structure, tuple(parts), dtype) if isinstance(structure, Terms) else parts[0]
+
+    @property
     def is_pattern(self) -> bool:
         """True while only the structure is known."""
-        return self.values is None and self.structure.scale is None
+        return any(part.values is None and part.structure.scale is None for part in self.parts)
 
     def todense(self) -> jax.Array:
         """The Jacobian as an ordinary array of ``shape``."""
+        if isinstance(self.structure, Terms):
+            dense = [replace(part, dtype=self._dtype()).todense() for part in self.parts]
+            return reduce(lax.add, dense)
         self._check_values()
         dtype = self._dtype()
         if self.structure.scale == 0.0:
@@ -142,6 +157,10 @@ class JacobianBlock:
         """The Jacobian as a `jax.experimental.sparse.BCOO` matrix with an entry for every stored position."""
         from jax.experimental import sparse
 
+        if isinstance(self.structure, Terms):
+            parts = [replace(part, dtype=self._dtype()).to_bcoo() for part in self.parts]
+            data, indices = (jnp.concatenate([getattr(part, name) for part in parts]) for name in ("data", "indices"))
+            return sparse.BCOO((data, indices), shape=self.shape)
         self._check_values()
         axes, sizes = self.structure.out + self.structure.inp, self.structure.sizes
         if self.structure.scale == 0.0:
@@ -159,6 +178,8 @@ class JacobianBlock:
 
     def apply(self, tangent: jax.Array) -> jax.Array:
         """The Jacobian times a tangent of the input, without making the Jacobian dense."""
+        if isinstance(self.structure, Terms):
+            return reduce(jnp.add, [replace(part, dtype=self._dtype()).apply(tangent) for part in self.parts])
         self._check_values()
         tangent = jnp.asarray(tangent)
         if tangent.shape != self.structure.inp_shape:
@@ -180,6 +201,8 @@ class JacobianBlock:
 
     def transpose(self) -> "JacobianBlock":
         """The block with output and input exchanged."""
+        if isinstance(self.structure, Terms):
+            return JacobianBlock(self.structure.transposed, tuple(p.transpose() for p in self.parts), self.dtype)
         structure, old = algebra.canonical(
             self.structure.inp, self.structure.out, self.structure.sizes, self.structure.values,
             self.structure.scale, self.structure.renaming,
@@ -196,6 +219,9 @@ class JacobianBlock:
     def _dtype(self):
         if self.dtype is not None:
             return self.dtype
+        if isinstance(self.structure, Terms):
+            numbers = [part._dtype() for part in self.parts if part.values is not None or part.dtype is not None]
+            return jnp.result_type(*numbers or [float])
         return jnp.result_type(float) if self.values is None or self.values.dtype == bool else self.values.dtype
 
     def _coefficient(self):
@@ -215,8 +241,27 @@ class JacobianBlock:
 
 def compose(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock | None:
     """The chain rule: ``left`` after ``right``; None where the product has no entries."""
-    product = algebra.compose(left.structure, right.structure)
-    return None if product is None else multiply(product, left, right)
+    product = terms.compose(left.structure, right.structure)
+    return None if product is None else perform(product, left, right)
+
+
+def add(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
+    """Two parallel paths as one block."""
+    return perform(terms.add(left.structure, right.structure), left, right)
+
+
+def perform(
+    operation: algebra.Product | algebra.Sum | Recipe, left: JacobianBlock, right: JacobianBlock
+) -> JacobianBlock:
+    """A product or a sum that the algebra has worked out."""
+    if isinstance(operation, algebra.Product):
+        return multiply(operation, left, right)
+    if isinstance(operation, algebra.Sum):
+        return accumulate(operation, left, right)
+    values = [*left.parts, *right.parts]
+    for step in operation.code:
+        values.append(perform(step.operation, values[step.left], values[step.right]))
+    return JacobianBlock.of_parts(operation.structure, [values[number] for number in operation.outputs])
 
 
 def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
@@ -303,17 +348,14 @@ def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
 
 def settled(block: JacobianBlock) -> JacobianBlock:
     """The same block with its masks applied, and numbers for its values."""
+    if isinstance(block.structure, Terms):
+        return replace(block, values=tuple(map(settled, block.parts)))
     if not _selects(block):
         return block
     values = block.values
     if values.dtype == bool:
         values = lax.convert_element_type(values, block._dtype())
     return replace(block, values=_selected(values, block.structure.values, block.masks), masks=())
-
-
-def add(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
-    """Two parallel paths as one block."""
-    return accumulate(algebra.add(left.structure, right.structure), left, right)
 
 
 def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:

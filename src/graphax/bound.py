@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING
 from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
-from .structure import Product, Structure, add, compose
+from .structure import Product
+from .terms import AnyStructure, Recipe, Terms, add, compose, terms_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
 OBJECTIVES = ("multiplications", "operations", "peak")
 
-Paths = frozenset[Structure]
+Paths = frozenset[AnyStructure]
 
 # How many vertices are looked at on each side of a vertex: all in graphs of hundreds, a few in graphs of thousands.
 _WORK = 300_000
@@ -117,8 +118,8 @@ class _Reach:
         self._widest = widest
         self._position = {vertex: n for n, vertex in enumerate(sorted(graph.vertices))}
         count = len(self._position)
-        self._sources: list[list[tuple[int, Structure]]] = [[] for _ in range(count)]
-        self._targets: list[list[tuple[int, Structure]]] = [[] for _ in range(count)]
+        self._sources: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
+        self._targets: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         for (target, source), structure in graph.edges.items():
             t, s, kind = self._position[target], self._position[source], _kind(structure, counting == "folded")
             self._sources[t].append((s, kind))
@@ -135,7 +136,9 @@ class _Reach:
     def after(self, vertex: int) -> _Cone:
         return self._cone(self._position[vertex], self._targets, self._outputs, inward=False)
 
-    def _cone(self, start: int, edges: list[list[tuple[int, Structure]]], ends: frozenset[int], inward: bool) -> _Cone:
+    def _cone(
+        self, start: int, edges: list[list[tuple[int, AnyStructure]]], ends: frozenset[int], inward: bool
+    ) -> _Cone:
         """Walk away from ``start``, nearest in the order first, so that all paths to a vertex are known in time."""
         sign = -1 if inward else 1
         paths: dict[int, Paths] = {}
@@ -199,19 +202,19 @@ def single_elements(graph: ComputationGraph) -> bool:
 @lru_cache(1 << 14)
 def _width(paths: Paths) -> int:
     """The fewest entries that one of the paths has."""
-    return min(prod(path.sizes) for path in paths)
+    return min(sum(prod(term.sizes) for term in terms_of(path)) for path in paths)
 
 
 @lru_cache(1 << 14)
-def _kind(structure: Structure, folded: bool) -> Structure:
+def _kind(structure: AnyStructure, folded: bool) -> AnyStructure:
     """What matters to the cost: which known number it is does not, and folded counting knows no renamings."""
-    if structure.scale is None or (structure.renaming and not folded):
+    if isinstance(structure, Terms) or structure.scale is None or (structure.renaming and not folded):
         return structure
     return replace(structure, scale=1.0, renaming=False)
 
 
 @lru_cache(1 << 16)
-def _extended(paths: Paths | None, edge: Structure, inward: bool, folded: bool) -> Paths | None:
+def _extended(paths: Paths | None, edge: AnyStructure, inward: bool, folded: bool) -> Paths | None:
     """The structures of ``paths`` followed by one more edge; None unless they are certain and cannot vanish."""
     if paths is None:
         return frozenset((edge,))
@@ -221,8 +224,10 @@ def _extended(paths: Paths | None, edge: Structure, inward: bool, folded: bool) 
     return frozenset(_kind(product.structure, folded) for product in products if product)
 
 
-def _is_certain(product: Product | None) -> bool:
+def _is_certain(product: Product | Recipe | None) -> bool:
     """Whether bracketing a path another way gives the same."""
+    if isinstance(product, Recipe):
+        return not any(isinstance(step.operation, Product) and step.operation.free for step in product.code)
     return product is not None and not product.free
 
 
@@ -232,11 +237,11 @@ def _cheapest(outer: Paths, inner: Paths, folded: bool) -> int:
     return min(_multiplications(left, right, folded) for left in outer for right in inner)
 
 
-def _multiplications(left: Structure, right: Structure, folded: bool) -> int:
+def _multiplications(left: AnyStructure, right: AnyStructure, folded: bool) -> int:
     if folded and (left.scale is not None or right.scale is not None):
         return 0
     product = compose(left, right)
-    return product.raw_multiplications if product is not None and not product.free else 0
+    return product.raw_multiplications if product is not None and _is_certain(product) else 0
 
 
 def _vertex_bound(before: _Cone, after: _Cone, folded: bool) -> int:

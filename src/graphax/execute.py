@@ -10,10 +10,10 @@ import numpy as np
 from jax import lax
 
 from . import _jax
-from .block import JacobianBlock, accumulate, multiply, settled
+from .block import JacobianBlock, perform, settled
 from .derive import Derivation
 from .plan import Drop, Edge, Plan
-from .structure import Product, zero
+from .structure import zero
 
 Blocks = dict[Edge, JacobianBlock]
 
@@ -49,10 +49,9 @@ def eliminate(plan: Plan, local: Blocks) -> Blocks:
             # What has been eliminated is not needed any more; outside jit this frees memory.
             for value in step.values:
                 del values[value]
-        elif isinstance(step.operation, Product):
-            values[step.result] = multiply(step.operation, values[step.left], values[step.right])
         else:
-            values[step.result] = accumulate(step.operation, values.pop(step.left), values.pop(step.right))
+            take = values.pop if step.operation.is_sum else values.__getitem__
+            values[step.result] = perform(step.operation, take(step.left), take(step.right))
     return {edge: values[value] for edge, value in plan.outputs.items()}
 
 

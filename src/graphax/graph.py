@@ -10,7 +10,7 @@ from typing import Any
 from .bound import lower_bound
 from .order import Order
 from .plan import Cost, Edge, Plan, make_plan
-from .structure import Structure
+from .terms import AnyStructure, terms_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class ComputationGraph:
     vertices: dict[int, Vertex]
     inputs: tuple[int, ...]
     outputs: tuple[int | None, ...]
-    edges: dict[Edge, Structure]
+    edges: dict[Edge, AnyStructure]
     numbered: int
     simplified: bool
     dense_fallbacks: tuple[Edge, ...]
@@ -83,8 +83,12 @@ class ComputationGraph:
         Coefficients are rounded, so that a function has the same digest in single and in double precision.
         """
         edges = sorted(self.edges.items(), key=lambda item: item[0])
-        rounded = {edge: "" if s.scale is None else f"{s.scale:.6g}" for edge, s in edges}
-        texts = [f"{edge} {s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {rounded[edge]}" for edge, s in edges]
+        rounded = {s: "" if s.scale is None else f"{s.scale:.6g}" for _, whole in edges for s in terms_of(whole)}
+        texts = [
+            f"{edge} {s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {rounded[s]}"
+            for edge, whole in edges
+            for s in terms_of(whole)
+        ]
         return hashlib.sha256("\n".join([self.fingerprint, str(self.simplified), *texts]).encode()).hexdigest()[:24]
 
     @cached_property

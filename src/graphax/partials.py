@@ -22,8 +22,9 @@ from ._jax import Atom, JaxprEqn, Literal, Program, Var
 from .block import JacobianBlock
 from .errors import GraphaxError
 from .linear_map import LinearMap, Pair, probes, split
-from .rule import only_renames, remembered
+from .rule import as_pattern, only_renames, remembered
 from .structure import Structure
+from .terms import Terms
 
 # Importing these modules fills the table of rules.
 RULE_MODULES = (linear_rules, nested_rules)
@@ -203,7 +204,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
         _jax.run(derivative.known, values)
         blocks = derivative.linear.push(values)
-        patterns = {edge: block.structure for edge, block in blocks.items() if block.is_pattern}
+        patterns = {edge: as_pattern(block).structure for edge, block in blocks.items() if block.is_pattern}
         found = derivative.linear.probe(values, patterns)
         moves = only_renames(key.eqn.primitive.name)
         # What only moves entries about has no other coefficients than zero and one.
@@ -213,12 +214,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
             patterns = {(o, i): structure for (i, o), structure in patterns.items()}
         probed.extend((key.differentiable[o], i) for o, i in patterns)
         # x + 1 hands its tangent on unchanged, yet it is arithmetic.
-        named = {
-            (key.differentiable[o], i): replace(
-                block, structure=replace(block.structure, renaming=block.structure.renaming and moves)
-            )
-            for (o, i), block in blocks.items()
-        }
+        named = {(key.differentiable[o], i): block if moves else arithmetic(block) for (o, i), block in blocks.items()}
         arrays, tree = jax.tree_util.tree_flatten(named)
         trees.append(tree)
         return [*_jax.read_all(values, derivative.results), *arrays]
@@ -226,6 +222,13 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     program = _jax.trace(run, *key.avals)
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
     return Partials(lean, trees[-1], tuple(probed))
+
+
+def arithmetic(block: JacobianBlock) -> JacobianBlock:
+    """The same block as one that is not taken for mere renaming."""
+    parts = [replace(part, structure=replace(part.structure, renaming=False)) for part in block.parts]
+    whole = Terms(tuple(part.structure for part in parts)) if len(parts) > 1 else parts[0].structure
+    return JacobianBlock.of_parts(whole, parts, block.dtype)
 
 
 def _as_mask(block: JacobianBlock) -> JacobianBlock:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import GraphaxError
-from .structure import Product, Structure, Sum, add, compose
+from .structure import Product, Sum
+from .terms import AnyStructure, Recipe, add, compose
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -24,7 +25,7 @@ def check_counting(counting: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """``values[result] = values[left] * values[right]``, or ``+``, as the operation is a `Product` or a `Sum`.
+    """``values[result] = values[left] * values[right]``, or ``+``, as the operation says.
 
     Operands of a sum are not used again. ``edge`` is the edge of the graph that the result is a block of.
     """
@@ -32,11 +33,11 @@ class Instruction:
     result: int
     left: int
     right: int
-    operation: Product | Sum
+    operation: Product | Sum | Recipe
     edge: Edge
 
     @property
-    def structure(self) -> Structure:
+    def structure(self) -> AnyStructure:
         return self.operation.structure
 
     def multiplications(self, counting: str) -> int:
@@ -79,20 +80,20 @@ class Fill(NamedTuple):
 
     target: int
     source: int
-    product: Product
-    total: Sum | None
+    product: Product | Recipe
+    total: Sum | Recipe | None
 
 
 class Elimination:
     """A graph on its way to becoming bipartite."""
 
     def __init__(self, graph: ComputationGraph):
-        self.predecessors: dict[int, dict[int, Structure]] = {v: {} for v in graph.vertices}
-        self.successors: dict[int, dict[int, Structure]] = {v: {} for v in graph.vertices}
+        self.predecessors: dict[int, dict[int, AnyStructure]] = {v: {} for v in graph.vertices}
+        self.successors: dict[int, dict[int, AnyStructure]] = {v: {} for v in graph.vertices}
         for (target, source), structure in graph.edges.items():
             self._connect(target, source, structure)
 
-    def _connect(self, target: int, source: int, structure: Structure) -> None:
+    def _connect(self, target: int, source: int, structure: AnyStructure) -> None:
         self.predecessors[target][source] = structure
         self.successors[source][target] = structure
 
@@ -144,14 +145,14 @@ class Plan:
     operands: tuple[Edge, ...]
     code: tuple[Instruction | Drop, ...]
     outputs: dict[Edge, int]
-    structures: tuple[Structure, ...]
+    structures: tuple[AnyStructure, ...]
 
     @property
     def instructions(self) -> Iterator[Instruction]:
         return (step for step in self.code if isinstance(step, Instruction))
 
     @property
-    def results(self) -> dict[Edge, Structure]:
+    def results(self) -> dict[Edge, AnyStructure]:
         """The structures of all blocks of the Jacobian that are not zero."""
         return {edge: self.structures[value] for edge, value in self.outputs.items()}
 
@@ -173,7 +174,7 @@ class Plan:
                 live -= sum(stored[value] for value in step.values)
             else:
                 live += stored[step.result]
-                live -= stored[step.left] + stored[step.right] if isinstance(step.operation, Sum) else 0
+                live -= stored[step.left] + stored[step.right] if step.operation.is_sum else 0
         return most
 
     def by_vertex(self) -> Iterator[tuple[int, list[Instruction]]]:
@@ -195,7 +196,7 @@ def make_plan(graph: ComputationGraph, vertices: tuple[int, ...]) -> Plan:
     values = {edge: number for number, edge in enumerate(graph.edges)}
     code: list[Instruction | Drop] = []
 
-    def write(left: int, right: int, operation: Product | Sum, edge: Edge) -> None:
+    def write(left: int, right: int, operation: Product | Sum | Recipe, edge: Edge) -> None:
         code.append(Instruction(len(structures), left, right, operation, edge))
         values[edge] = len(structures)
         structures.append(operation.structure)

@@ -7,13 +7,15 @@ tangents as the pattern allows. A primitive without a rule is a dense pattern, s
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
 from .block import JacobianBlock
 from .errors import RuleError
+from .structure import add
+from .terms import terms_of
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
 
@@ -84,9 +86,10 @@ class LinearCall:
 
 
 def as_pattern(block: JacobianBlock) -> JacobianBlock:
-    """The same labels, with values that vary along all of them and are not known yet."""
-    labels = tuple(range(len(block.structure.sizes)))
-    return JacobianBlock(replace(block.structure, scale=None, renaming=False, values=labels), None)
+    """The same labels, with values that vary along all of them and are not known yet; one structure for all terms."""
+    structure = reduce(lambda first, second: add(first, second).structure, terms_of(block.structure))
+    labels = tuple(range(len(structure.sizes)))
+    return JacobianBlock(replace(structure, scale=None, renaming=False, values=labels), None)
 
 
 def remembered(size: int):

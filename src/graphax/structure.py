@@ -201,6 +201,7 @@ class Product:
     raw_multiplications: int
     additions: int
     free: tuple[int, ...] = ()
+    is_sum: ClassVar[bool] = False
 
 
 @lru_cache(_CACHE)
@@ -299,6 +300,7 @@ class Sum:
     # A sum of two blocks multiplies nothing.
     multiplications: ClassVar[int] = 0
     raw_multiplications: ClassVar[int] = 0
+    is_sum: ClassVar[bool] = True
     beside: int | None = None
     left_first: Recast | Refinement | None = None
     right_first: Recast | Refinement | None = None

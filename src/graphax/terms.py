@@ -1,0 +1,187 @@
+"""Sums of structures: what an edge looks like where one einsum term would be mostly zeros.
+
+A shifted diagonal is one structure, and so is a row or a corner. Their sum is not: the smallest structure that holds a
+diagonal and its neighbour is dense. So a sum stays a sum, a list of **terms**, wherever one structure would store more
+than the terms do. Products distribute over terms. A `Recipe` says which terms to multiply and which results to add.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from . import structure as single
+from .structure import Product, Structure, Sum
+
+_CACHE = 1 << 14
+# Terms that one structure could hold are kept apart only if that saves so many numbers: small arrays are quicker whole.
+WORTH_KEEPING_APART = 512
+# Edges with more terms than this become one structure.
+MOST_TERMS = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """A sum of structures, none of which could be merged with another without storing more."""
+
+    terms: tuple[Structure, ...]
+    _hash: int = field(init=False, repr=False)
+    # A sum of terms has no coefficient of its own.
+    scale: ClassVar[None] = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "_hash", hash(self.terms))
+
+    def __reduce__(self):
+        return Terms, (self.terms,)
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, Terms) and self._hash == other._hash and self.terms == other.terms)
+
+    @property
+    def out_shape(self) -> tuple[int, ...]:
+        return self.terms[0].out_shape
+
+    @property
+    def inp_shape(self) -> tuple[int, ...]:
+        return self.terms[0].inp_shape
+
+    @property
+    def renaming(self) -> bool:
+        return all(term.renaming for term in self.terms)
+
+    @cached_property
+    def stored(self) -> int:
+        """How many numbers all terms hold together."""
+        return sum(term.stored for term in self.terms)
+
+    @property
+    def transposed(self) -> "Terms":
+        return Terms(tuple(term.transposed for term in self.terms))
+
+    def __str__(self):
+        return " + ".join(map(str, self.terms))
+
+
+AnyStructure = Structure | Terms
+
+
+def terms_of(structure: AnyStructure) -> tuple[Structure, ...]:
+    return structure.terms if isinstance(structure, Terms) else (structure,)
+
+
+@dataclass(frozen=True, slots=True)
+class TermStep:
+    """``values[result] = values[left] * values[right]``, or ``+``, on terms."""
+
+    result: int
+    left: int
+    right: int
+    operation: Product | Sum
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to multiply or add two sums of terms, as straight-line code on terms.
+
+    Values are numbered: the terms of the left operand, those of the right one, then the results of the steps.
+    ``outputs`` are the values that are the terms of the result.
+    """
+
+    structure: AnyStructure
+    code: tuple[TermStep, ...]
+    outputs: tuple[int, ...]
+    is_sum: bool
+
+    @cached_property
+    def multiplications(self) -> int:
+        return sum(step.operation.multiplications for step in self.code)
+
+    @cached_property
+    def raw_multiplications(self) -> int:
+        return sum(step.operation.raw_multiplications for step in self.code)
+
+    @cached_property
+    def additions(self) -> int:
+        return sum(step.operation.additions for step in self.code)
+
+
+class _Writer:
+    """Writes a recipe: terms that are added one after the other, and merged with those that are there."""
+
+    def __init__(self, given: Sequence[Structure]):
+        self.structures: list[Structure] = list(given)
+        self.code: list[TermStep] = []
+        self.kept: list[int] = []
+
+    def multiply(self, left: int, right: int, product: Product) -> int:
+        return self._write(left, right, product)
+
+    def keep(self, value: int, limit: int = MOST_TERMS) -> None:
+        """Add a term to the sum."""
+        place = self._partner(value, forced=len(self.kept) >= limit)
+        if place is None:
+            self.kept.append(value)
+            return
+        other = self.kept.pop(place)
+        # What has been merged may fit another term now.
+        self.keep(self._write(other, value, single.add(self.structures[other], self.structures[value])), limit)
+
+    def _partner(self, value: int, forced: bool) -> int | None:
+        """The term that one is best merged with, if there is any."""
+        new = self.structures[value]
+        best, least = None, float("inf") if forced else WORTH_KEEPING_APART
+        for place, other in enumerate(self.kept):
+            known = self.structures[other]
+            waste = single.add(known, new).structure.stored - known.stored - new.stored
+            if waste < least:
+                best, least = place, waste
+        return best
+
+    def _write(self, left: int, right: int, operation: Product | Sum) -> int:
+        self.code.append(TermStep(len(self.structures), left, right, operation))
+        self.structures.append(operation.structure)
+        return len(self.structures) - 1
+
+    def recipe(self, is_sum: bool) -> Recipe:
+        structures = [self.structures[value] for value in self.kept]
+        whole = structures[0] if len(structures) == 1 else Terms(tuple(structures))
+        return Recipe(whole, tuple(self.code), tuple(self.kept), is_sum)
+
+
+@lru_cache(_CACHE)
+def compose(left: AnyStructure, right: AnyStructure) -> Product | Recipe | None:
+    """The block of ``left`` after ``right``; None if it is zero everywhere."""
+    if isinstance(left, Structure) and isinstance(right, Structure):
+        return single.compose(left, right)
+    lefts, rights = terms_of(left), terms_of(right)
+    writer = _Writer((*lefts, *rights))
+    products = []
+    for i, outer in enumerate(lefts):
+        for j, inner in enumerate(rights):
+            product = single.compose(outer, inner)
+            if product is not None:
+                products.append(writer.multiply(i, len(lefts) + j, product))
+    for value in products:
+        writer.keep(value)
+    return writer.recipe(is_sum=False) if products else None
+
+
+@lru_cache(_CACHE)
+def add(left: AnyStructure, right: AnyStructure) -> Sum | Recipe:
+    """The block of two parallel paths: entries that either has."""
+    lefts, rights = terms_of(left), terms_of(right)
+    writer = _Writer((*lefts, *rights))
+    writer.kept = list(range(len(lefts)))
+    for value in range(len(lefts), len(lefts) + len(rights)):
+        writer.keep(value)
+    recipe = writer.recipe(is_sum=True)
+    if len(lefts) == len(rights) == len(recipe.code) == 1:
+        # One structure holds both.
+        operation = recipe.code[0].operation
+        assert isinstance(operation, Sum)
+        return operation
+    return recipe
