@@ -3,22 +3,25 @@
 An axis of an array is a mixed-radix number: a tuple of digits, most significant first. Each digit takes its
 value from a label (an index that runs over ``range(size of the label)``) or stands still at one point.
 ``Digit(label=3, at=range(1, 5), size=8)`` says: while label 3 runs over 0..3, this digit of size 8 runs over
-1..4. Slices, pads and concatenations shift ``at``; reshapes regroup digits; an axis of size 1 has no digits.
+1..4. Slices, pads and concatenations shift ``at``; reshapes regroup digits; an axis of size 1 has no digits. Where
+entries are picked by an array of indices, ``at`` is a list; then several values of the label may be at one position.
 
 `Relabelling` solves the one problem that composition needs: given that two axes are the same axis, express
 all labels through fewer, finer ones.
 """
 
 from collections.abc import Iterable, Sequence
-from math import gcd, prod
+from math import prod
 from typing import NamedTuple
+
+from .positions import Listed, Positions, as_array, chain, coincide, inverse, is_permutation, listed, meet, progression
 
 
 class Digit(NamedTuple):
     """One mixed-radix digit: its value is ``at[label]``, or the only element of ``at`` if there is no label."""
 
     label: int | None
-    at: range
+    at: Positions
     size: int
 
 
@@ -54,66 +57,6 @@ def labels_of(axes: Iterable[Axis]) -> list[int]:
 def shifted(axes: Iterable[Axis], by: int) -> tuple[Axis, ...]:
     """``axes`` with every label number raised by ``by``."""
     return tuple(tuple(d if d.label is None else d._replace(label=d.label + by) for d in axis) for axis in axes)
-
-
-def progression(start: int, step: int, count: int) -> range:
-    return range(start, start + step * count, step)
-
-
-def chain(outer: range, inner: range) -> range:
-    """``outer[inner[i]]`` for all i, as a range."""
-    return progression(outer.start + outer.step * inner.start, outer.step * inner.step, len(inner))
-
-
-def meet(first: range, second: range) -> tuple[range, range]:
-    """Where two progressions coincide: index ranges i, j with ``first[i[m]] == second[j[m]]``."""
-    if first == second:
-        return range(len(first)), range(len(second))
-    nowhere = range(0), range(0)
-    divisor = gcd(first.step, second.step)
-    offset = second.start - first.start
-    if offset % divisor:
-        return nowhere
-    i_step = abs(second.step) // divisor
-    i_start = (offset // divisor * pow(first.step // divisor, -1, i_step)) % i_step
-    j_start = (first.start + first.step * i_start - second.start) // second.step
-    j_step = first.step * i_step // second.step
-    lowest = max(0, -(j_start // j_step) if j_step > 0 else -((len(second) - 1 - j_start) // -j_step))
-    highest = min(
-        (len(first) - 1 - i_start) // i_step,
-        (len(second) - 1 - j_start) // j_step if j_step > 0 else j_start // -j_step,
-    )
-    if highest < lowest:
-        return nowhere
-    count = highest - lowest + 1
-    return (
-        progression(i_start + lowest * i_step, i_step, count),
-        progression(j_start + lowest * j_step, j_step, count),
-    )
-
-
-def join(first: range, second: range) -> tuple[range, range, range]:
-    """The smallest progression that holds both, and the index range of each in it.
-
-    It runs in the direction of ``first``; a lone point takes its direction from the other.
-    """
-    if first == second:
-        return first, range(len(first)), range(len(second))
-    step = gcd(first.step if len(first) > 1 else 0, second.step if len(second) > 1 else 0, second.start - first.start)
-    if len(first) == len(second) == 1:
-        downward = second.start < first.start
-    else:
-        downward = (first if len(first) > 1 else second).step < 0
-    ends = (first[0], first[-1], second[0], second[-1])
-    start = max(ends) if downward else min(ends)
-    step = -step if downward else step
-    hull = progression(start, step, (max(ends) - min(ends)) // abs(step) + 1)
-
-    def index(inner: range) -> range:
-        inner_step = inner.step // step if len(inner) > 1 else 1
-        return progression((inner.start - start) // step, inner_step, len(inner))
-
-    return hull, index(first), index(second)
 
 
 class Relabelling:
@@ -179,6 +122,8 @@ class Relabelling:
         major, rest = divmod(size, minor)
         if rest:
             raise Unrepresentable
+        if isinstance(at, Listed):
+            return Digit(label, listed(at.array // minor), major), Digit(label, listed(at.array % minor), minor)
         if at[0] // minor == at[-1] // minor:
             low = progression(at.start % minor, at.step, len(at))
             return point(at[0] // minor, major), Digit(label, low, minor)
@@ -191,41 +136,31 @@ class Relabelling:
             high_label, low_label = self.fresh(count), self.fresh(minor)
             self._meaning[label] = (whole(high_label, count), whole(low_label, minor))
             return Digit(high_label, progression(at.start // minor, 1, count), major), whole(low_label, minor)
-        raise Unrepresentable
+        return self.split(Digit(label, Listed(as_array(at)), size), minor)
 
     def _equate_digits(self, a: Digit, b: Digit) -> None:
         if a.label is not None and a.label == b.label:
-            same = [i for i, (x, y) in enumerate(zip(a.at, b.at, strict=True)) if x == y]
+            same = coincide(a.at, b.at)
             if len(same) < len(a.at):
-                self._restrict(a.label, progression(same[0], 1, 1) if same else range(0), None)
+                self._restrict(a.label, same, None if len(same) == 1 else self.fresh(len(same)))
             return
         i, j = meet(a.at, b.at)
-        if not i:
+        if not len(i):
             raise Disjoint
-        if a.label is None or b.label is None or len(i) == 1:
-            shared = None
-        elif len(i) == self.sizes[a.label]:
-            shared = a.label
-        elif len(j) == self.sizes[b.label]:
-            shared = b.label
-        else:
-            shared = self.fresh(len(i))
+        shared = None
         # When one label is kept as the shared index, the other is written in its order.
-        if shared == a.label and shared is not None:
-            i, j = range(len(i)), chain(j, _inverse(i))
-        elif shared == b.label and shared is not None:
-            i, j = chain(i, _inverse(j)), range(len(j))
+        if a.label is not None and len(i) > 1 and is_permutation(i, self.sizes[a.label]):
+            shared, i, j = a.label, range(len(i)), chain(j, inverse(i))
+        elif b.label is not None and len(i) > 1 and is_permutation(j, self.sizes[b.label]):
+            shared, i, j = b.label, chain(i, inverse(j)), range(len(j))
+        elif len(i) > 1:
+            shared = self.fresh(len(i))
         self._restrict(a.label, i, shared)
         self._restrict(b.label, j, shared)
 
-    def _restrict(self, label: int | None, indices: range, shared: int | None) -> None:
-        if not indices:
+    def _restrict(self, label: int | None, indices: Positions, shared: int | None) -> None:
+        if not len(indices):
             raise Disjoint
         if label is None or label == shared:
             return
         self._meaning[label] = (Digit(shared, indices, self.sizes[label]),)
-
-
-def _inverse(permutation: range) -> range:
-    """The inverse of a range that visits 0..n-1 once each, upwards or downwards."""
-    return permutation if permutation.step == 1 or len(permutation) == 1 else range(len(permutation))[::-1]

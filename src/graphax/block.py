@@ -32,6 +32,7 @@ from .labelled import (
     transposed,
     view,
 )
+from .positions import as_array
 from .structure import Recast, Refinement, Structure
 from .terms import AnyStructure, Recipe, Terms
 
@@ -170,7 +171,7 @@ class JacobianBlock:
         for column, axis in enumerate(axes):
             position = np.zeros((), np.int32)
             for label, at, size in axis:
-                position = position * size + (at.start if label is None else at.start + at.step * grid[label])
+                position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
             indices[:, column] = np.broadcast_to(position, sizes).ravel()
         data = lax.broadcast_in_dim(self._coefficient(), sizes, self.structure.values)
         data = lax.convert_element_type(reshaped(data, (prod(sizes),)), self._dtype())

@@ -7,6 +7,7 @@ that `graphax.structure` counts.
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
@@ -14,15 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .axes import Axis, axis_size
+from .axes import Axis, Digit, axis_size, whole
+from .positions import Listed, as_array, highest, listed, lowest
 
 
 def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
     """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
     digits = [digit for axis in axes for digit in axis]
     values = reshaped(values, [d.size for d in digits])
+    if any(isinstance(d.at, Listed) for d in digits):
+        values, digits = _picked(values, digits)
     if any(d.at != range(d.size) for d in digits):
-        low, high = [min(d.at) for d in digits], [max(d.at) + 1 for d in digits]
+        low, high = [lowest(d.at) for d in digits], [highest(d.at) + 1 for d in digits]
         values = lax.slice(values, low, high, [abs(d.at.step) if len(d.at) > 1 else 1 for d in digits])
         values = lax.rev(values, [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0])
         values = reshaped(values, [len(d.at) for d in digits if d.label is not None])
@@ -39,9 +43,45 @@ def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
     return values, labels
 
 
+def _picked(values: Any, digits: list[Digit]) -> tuple[Any, list[Digit]]:
+    """Read by lists: afterwards every label of a list has one axis, along which it runs from end to end."""
+    for label in dict.fromkeys(d.label for d in digits if isinstance(d.at, Listed)):
+        here = [n for n, d in enumerate(digits) if d.label == label]
+        rest = [n for n in range(len(digits)) if n not in here]
+        values = transposed(values, [*rest, *here])
+        values = reshaped(values, [*(digits[n].size for n in rest), prod(digits[n].size for n in here)])
+        indices = np.zeros((), np.int64)
+        for n in here:
+            indices = indices * digits[n].size + as_array(digits[n].at)
+        at = listed(indices)
+        digits = [*(digits[n] for n in rest), Digit(label, at, values.shape[-1])]
+        if isinstance(at, Listed):
+            values = values.at[..., at.array].get(mode="promise_in_bounds")
+            digits[-1] = whole(label, len(at))
+    return values, digits
+
+
+def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
+    """Add values into an array of zeros, at positions that may be listed more than once."""
+    sizes: dict[int, int] = {d.label: len(d.at) for axis in axes for d in axis if d.label is not None}
+    own = sorted(sizes)
+    grid = dict(zip(own, np.indices([sizes[n] for n in own], sparse=True), strict=True)) if own else {}
+    flat: Any = np.zeros((), np.int64)
+    for digit in (digit for axis in axes for digit in axis):
+        steps = as_array(digit.at)
+        flat = flat * digit.size + (steps[0] if digit.label is None else steps[grid[digit.label]])
+    total = prod(axis_size(axis) for axis in axes)
+    numbers = spread(jnp.asarray(values), list(labels), own, [sizes[n] for n in own])
+    where = np.broadcast_to(flat, [sizes[n] for n in own]).ravel()
+    dense = jnp.zeros(total, numbers.dtype).at[where].add(reshaped(numbers, (where.size,)), mode="promise_in_bounds")
+    return reshaped(dense, [axis_size(axis) for axis in axes])
+
+
 def place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
     """Write values with ``labels`` into an array whose axes are ``axes``, zero wherever no label points."""
     digits = [digit for axis in axes for digit in axis]
+    if any(isinstance(d.at, Listed) for d in digits):
+        return _added(values, labels, axes)
     first: dict[int | None, int] = {}
     for slot, digit in enumerate(digits):
         first.setdefault(digit.label, slot)
@@ -61,7 +101,9 @@ def place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array
     if backward:
         values = lax.rev(values, backward)
     if any(len(d.at) < d.size for d in digits):
-        margins = [(min(d.at), d.size - 1 - max(d.at), abs(d.at.step) - 1 if len(d.at) > 1 else 0) for d in digits]
+        margins = [
+            (lowest(d.at), d.size - 1 - highest(d.at), abs(d.at.step) - 1 if len(d.at) > 1 else 0) for d in digits
+        ]
         values = lax.pad(values, like(values, 0), margins)
     target = [axis_size(axis) for axis in axes]
     return reshaped(values, target)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .block import JacobianBlock
 from .errors import RuleError
-from .structure import add
+from .structure import add, without_lists
 from .terms import terms_of
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
@@ -87,7 +87,8 @@ class LinearCall:
 
 def as_pattern(block: JacobianBlock) -> JacobianBlock:
     """The same labels, with values that vary along all of them and are not known yet; one structure for all terms."""
-    structure = reduce(lambda first, second: add(first, second).structure, terms_of(block.structure))
+    plain = [without_lists(term).structure for term in terms_of(block.structure)]
+    structure = reduce(lambda first, second: add(first, second).structure, plain)
     labels = tuple(range(len(structure.sizes)))
     return JacobianBlock(replace(structure, scale=None, renaming=False, values=labels), None)
 

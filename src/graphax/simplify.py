@@ -15,8 +15,8 @@ import numpy as np
 from . import _jax
 from ._jax import Literal, Program, Var
 
-# Constant arrays up to this size are looked at before execution.
-SMALL = 4096
+# Constant arrays up to this size are looked at before execution; of integers, which may be indices, up to the second.
+SMALL, MANY = 4096, 1 << 24
 
 
 def fold_constants(program: Program) -> Program:
@@ -47,7 +47,7 @@ def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
     name = eqn.primitive.name
     if name not in _MOVES and name not in _INTEGER_ARITHMETIC:
         return None
-    if not all(isinstance(atom, Literal) for atom in eqn.invars) or prod(_jax.shape(eqn.outvars[0])) > SMALL:
+    if not all(isinstance(atom, Literal) for atom in eqn.invars) or prod(_jax.shape(eqn.outvars[0])) > MANY:
         return None
     operands = [_jax.dtype(atom).kind in "iub" for atom in eqn.invars]
     if name == "convert_element_type":
@@ -57,7 +57,7 @@ def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
 
 
 def _worth_knowing(value: Any) -> bool:
-    if isinstance(value, jax.core.Tracer) or not hasattr(value, "dtype") or value.size > SMALL:
+    if isinstance(value, jax.core.Tracer) or not hasattr(value, "dtype") or value.size > MANY:
         return False
     if jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
         return False

@@ -16,7 +16,8 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import ClassVar
 
-from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, join, labels_of, shifted, whole
+from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, labels_of, shifted, whole
+from .positions import Listed, highest, join, lowest, meet
 
 _CACHE = 1 << 14
 
@@ -98,9 +99,11 @@ class Structure:
             parts = []
             for label, at, size in axis:
                 text = "" if label is None else name(label)
-                if at != range(size):
+                if isinstance(at, Listed):
+                    text += "@list"
+                elif at != range(size):
                     step = "" if abs(at.step) == 1 or len(at) == 1 else f":{abs(at.step)}"
-                    text += f"@{min(at)}{step}" if len(at) == 1 or at.step > 0 else f"@{max(at)}:-{abs(at.step)}"
+                    text += f"@{lowest(at)}{step}" if len(at) == 1 or at.step > 0 else f"@{highest(at)}:-{abs(at.step)}"
                 parts.append(text)
             return "·".join(parts) if parts else "1"
 
@@ -306,11 +309,31 @@ class Sum:
     right_first: Recast | Refinement | None = None
 
 
+def without_lists(structure: Structure) -> Recast:
+    """The block with labels of their own for axes that are lists."""
+    out, inp = (
+        tuple(n for n, axis in enumerate(axes) if any(isinstance(d.at, Listed) for d in axis))
+        for axes in (structure.out, structure.inp)
+    )
+    return freed(structure, out, inp)
+
+
 @lru_cache(_CACHE)
-def add(left: Structure, right: Structure) -> Sum:
-    """The block of two parallel paths: entries that either has."""
+def add(left: Structure, right: Structure, anyway: bool = True) -> Sum | None:
+    """The block of two parallel paths: entries that either has.
+
+    One structure cannot hold two lists. Without ``anyway`` the sum is None then, otherwise it is dense along them.
+    """
     left_first, right_first = _aligned(left, right)
     total = _add(left_first.structure, right_first.structure)
+    if total is None and anyway:
+        left_first, right_first = without_lists(left), without_lists(right)
+        total = _add(left_first.structure, right_first.structure)
+        if total is None:
+            left_first, right_first = _all_freed(left), _all_freed(right)
+            total = _add(left_first.structure, right_first.structure)
+    if total is None:
+        return None
     return replace(
         total,
         left_first=None if left_first.structure == left else left_first,
@@ -332,8 +355,11 @@ def _aligned(left: Structure, right: Structure) -> tuple[Recast | Refinement, Re
         return _refined(left, ours, mine), _refined(right, theirs, yours)
     except Unrepresentable:
         # An axis that cannot follow the others is rare; then all axes are set free.
-        everything = tuple(range(len(left.out))), tuple(range(len(left.inp)))
-        return freed(left, *everything), freed(right, *everything)
+        return _all_freed(left), _all_freed(right)
+
+
+def _all_freed(structure: Structure) -> Recast:
+    return freed(structure, tuple(range(len(structure.out))), tuple(range(len(structure.inp))))
 
 
 def _refined(structure: Structure, labels: Relabelling, axes: list[Axis]) -> Refinement:
@@ -346,7 +372,7 @@ def _refined(structure: Structure, labels: Relabelling, axes: list[Axis]) -> Ref
     return Refinement(result, _renumbered(values, old))
 
 
-def _add(left: Structure, right: Structure) -> Sum:
+def _add(left: Structure, right: Structure) -> Sum | None:
     """The sum of two structures whose axes have the same digits."""
     ours = [d for axis in left.out + left.inp for d in axis]
     theirs = [d for axis in right.out + right.inp for d in axis]
@@ -363,7 +389,12 @@ def _add(left: Structure, right: Structure) -> Sum:
     for (left_label, right_label, still), slots in groups.items():
         if still is not None:
             continue
-        hulls = {slot: join(ours[slot].at, theirs[slot].at) for slot in slots}
+        hulls = {}
+        for slot in slots:
+            joined = join(ours[slot].at, theirs[slot].at)
+            if joined is None:
+                return None
+            hulls[slot] = joined
         tied = len({(len(hull), i, j) for hull, i, j in hulls.values()}) == 1
         for group in [slots] if tied else [[slot] for slot in slots]:
             hull, i, j = hulls[group[0]]
@@ -408,7 +439,7 @@ def _known_sum(left: Structure, right: Structure, carried: list[tuple[Digit, Dig
         return left.scale + right.scale, False
     if left.scale == right.scale and len(carried) == 1:
         ((a, b),) = carried
-        if len(a.at) + len(b.at) == a.size and not set(a.at) & set(b.at):
+        if len(a.at) + len(b.at) == a.size and not len(meet(a.at, b.at)[0]):
             return left.scale, left.renaming and right.renaming
     return None, False
 
@@ -416,12 +447,12 @@ def _known_sum(left: Structure, right: Structure, carried: list[tuple[Digit, Dig
 def _beside(left: list[Digit], right: list[Digit]) -> int | None:
     """An axis along which the two summands lie apart, each in one piece."""
     for number, (a, b) in enumerate(zip(left, right, strict=True)):
-        apart = a.at[-1] < b.at[0] or b.at[-1] < a.at[0]
+        apart = highest(a.at) < lowest(b.at) or highest(b.at) < lowest(a.at)
         if apart and _in_one_piece(a, left) and _in_one_piece(b, right):
             return number
     return None
 
 
 def _in_one_piece(digit: Digit, axes: list[Digit]) -> bool:
-    contiguous = len(digit.at) == 1 or digit.at.step == 1
+    contiguous = isinstance(digit.at, range) and (len(digit.at) == 1 or digit.at.step == 1)
     return contiguous and (digit.label is None or sum(d.label == digit.label for d in axes) == 1)

@@ -127,8 +127,10 @@ class _Writer:
             self.kept.append(value)
             return
         other = self.kept.pop(place)
+        total = single.add(self.structures[other], self.structures[value], len(self.kept) + 1 >= limit)
+        assert total is not None
         # What has been merged may fit another term now.
-        self.keep(self._write(other, value, single.add(self.structures[other], self.structures[value])), limit)
+        self.keep(self._write(other, value, total), limit)
 
     def _partner(self, value: int, forced: bool) -> int | None:
         """The term that one is best merged with, if there is any."""
@@ -136,9 +138,9 @@ class _Writer:
         best, least = None, float("inf") if forced else WORTH_KEEPING_APART
         for place, other in enumerate(self.kept):
             known = self.structures[other]
-            waste = single.add(known, new).structure.stored - known.stored - new.stored
-            if waste < least:
-                best, least = place, waste
+            total = single.add(known, new, forced)
+            if total is not None and total.structure.stored - known.stored - new.stored < least:
+                best, least = place, total.structure.stored - known.stored - new.stored
         return best
 
     def _write(self, left: int, right: int, operation: Product | Sum) -> int:

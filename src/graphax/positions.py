@@ -1,0 +1,178 @@
+"""Sequences of positions along an axis, known before execution: progressions, and lists of anything else.
+
+A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal objects. All that is computed from lists
+is computed by NumPy, once, when planning.
+"""
+
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+
+class Listed:
+    """Positions in any order, perhaps repeated; equal to any with the same content."""
+
+    __slots__ = ("_hash", "array")
+
+    def __init__(self, array: np.ndarray):
+        self.array = np.ascontiguousarray(array, np.int64)
+        self.array.flags.writeable = False
+        self._hash = hash(self.array.tobytes())
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, index: int) -> int:
+        return int(self.array[index])
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        return isinstance(other, Listed) and self._hash == other._hash and np.array_equal(self.array, other.array)
+
+    def __reduce__(self):
+        return Listed, (self.array,)
+
+    def __repr__(self):
+        return f"Listed({len(self)} positions from {int(self.array.min())} to {int(self.array.max())})"
+
+
+Positions = range | Listed
+
+
+def listed(array: Any) -> Positions:
+    """An array of positions, as a range if they are a progression."""
+    array = np.asarray(array, np.int64)
+    if len(array) == 0:
+        return range(0)
+    step = int(array[1] - array[0]) if len(array) > 1 else 1
+    if step and np.array_equal(array, np.arange(len(array)) * step + array[0]):
+        return progression(int(array[0]), step, len(array))
+    return Listed(array)
+
+
+def as_array(positions: Positions) -> np.ndarray:
+    if isinstance(positions, Listed):
+        return positions.array
+    return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
+
+
+def lowest(positions: Positions) -> int:
+    return int(positions.array.min()) if isinstance(positions, Listed) else min(positions[0], positions[-1])
+
+
+def highest(positions: Positions) -> int:
+    return int(positions.array.max()) if isinstance(positions, Listed) else max(positions[0], positions[-1])
+
+
+def progression(start: int, step: int, count: int) -> range:
+    return range(start, start + step * count, step)
+
+
+def chain(outer: Positions, inner: Positions) -> Positions:
+    """``outer[inner[i]]`` for all i."""
+    if isinstance(outer, range) and isinstance(inner, range):
+        return progression(outer.start + outer.step * inner.start, outer.step * inner.step, len(inner))
+    return listed(as_array(outer)[as_array(inner)])
+
+
+def meet(first: Positions, second: Positions) -> tuple[Positions, Positions]:
+    """Where two sequences coincide: indices i, j of all pairs with ``first[i[m]] == second[j[m]]``.
+
+    Where they are not both progressions, pairs come in ascending order of i.
+    """
+    if isinstance(first, range) and isinstance(second, range):
+        return _meet_progressions(first, second)
+    left, right = as_array(first), as_array(second)
+    order = np.argsort(right, kind="stable")
+    begin, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+    counts = end - begin
+    i = np.repeat(np.arange(len(left)), counts)
+    # The matches of an i stand one after another among the sorted ones.
+    within = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
+    j = order[np.repeat(begin, counts) + within]
+    return listed(i), listed(j)
+
+
+def _meet_progressions(first: range, second: range) -> tuple[range, range]:
+    if first == second:
+        return range(len(first)), range(len(second))
+    nowhere = range(0), range(0)
+    divisor = gcd(first.step, second.step)
+    offset = second.start - first.start
+    if offset % divisor:
+        return nowhere
+    i_step = abs(second.step) // divisor
+    i_start = (offset // divisor * pow(first.step // divisor, -1, i_step)) % i_step
+    j_start = (first.start + first.step * i_start - second.start) // second.step
+    j_step = first.step * i_step // second.step
+    lowest = max(0, -(j_start // j_step) if j_step > 0 else -((len(second) - 1 - j_start) // -j_step))
+    highest = min(
+        (len(first) - 1 - i_start) // i_step,
+        (len(second) - 1 - j_start) // j_step if j_step > 0 else j_start // -j_step,
+    )
+    if highest < lowest:
+        return nowhere
+    count = highest - lowest + 1
+    return (
+        progression(i_start + lowest * i_step, i_step, count),
+        progression(j_start + lowest * j_step, j_step, count),
+    )
+
+
+def coincide(first: Positions, second: Positions) -> Positions:
+    """The indices at which two sequences of the same length have the same position."""
+    if isinstance(first, range) and isinstance(second, range):
+        # Two lines meet once, if at all.
+        if first == second:
+            return range(len(first))
+        apart, closing = second.start - first.start, first.step - second.step
+        meets = closing and apart % closing == 0 and 0 <= apart // closing < len(first)
+        return progression(apart // closing, 1, 1) if meets else range(0)
+    return listed(np.flatnonzero(as_array(first) == as_array(second)))
+
+
+def join(first: Positions, second: Positions) -> tuple[Positions, Positions, Positions] | None:
+    """The smallest sequence that holds both, and the indices of each in it; None if a list would have to grow.
+
+    It runs in the direction of ``first``; a lone point takes its direction from the other.
+    """
+    if first == second:
+        return first, range(len(first)), range(len(second))
+    if isinstance(first, Listed) or isinstance(second, Listed):
+        return None
+    step = gcd(first.step if len(first) > 1 else 0, second.step if len(second) > 1 else 0, second.start - first.start)
+    if len(first) == len(second) == 1:
+        downward = second.start < first.start
+    else:
+        downward = (first if len(first) > 1 else second).step < 0
+    ends = (first[0], first[-1], second[0], second[-1])
+    start = max(ends) if downward else min(ends)
+    step = -step if downward else step
+    hull = progression(start, step, (max(ends) - min(ends)) // abs(step) + 1)
+
+    def index(inner: range) -> range:
+        inner_step = inner.step // step if len(inner) > 1 else 1
+        return progression((inner.start - start) // step, inner_step, len(inner))
+
+    return hull, index(first), index(second)
+
+
+def is_permutation(indices: Positions, size: int) -> bool:
+    """Whether indices name each of 0, 1, ... ``size`` - 1 once."""
+    if len(indices) != size:
+        return False
+    if isinstance(indices, range):
+        return {indices[0], indices[-1]} == {0, size - 1}
+    return bool(np.array_equal(np.sort(indices.array), np.arange(size)))
+
+
+def inverse(permutation: Positions) -> Positions:
+    """Where each of 0, 1, ... stands in a permutation of them."""
+    if isinstance(permutation, range):
+        return permutation if permutation.step == 1 or len(permutation) == 1 else range(len(permutation))[::-1]
+    return listed(np.argsort(permutation.array))
