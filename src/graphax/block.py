@@ -29,6 +29,7 @@ from .labelled import (
     reshaped,
     spread,
     sum_out,
+    summed_in_groups,
     transposed,
     view,
 )
@@ -252,13 +253,15 @@ def add(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
 
 
 def perform(
-    operation: algebra.Product | algebra.Sum | Recipe, left: JacobianBlock, right: JacobianBlock
+    operation: algebra.Product | algebra.Sum | algebra.Union | Recipe, left: JacobianBlock, right: JacobianBlock
 ) -> JacobianBlock:
     """A product or a sum that the algebra has worked out."""
     if isinstance(operation, algebra.Product):
         return multiply(operation, left, right)
     if isinstance(operation, algebra.Sum):
         return accumulate(operation, left, right)
+    if isinstance(operation, algebra.Union):
+        return _united(operation, left, right)
     values = [*left.parts, *right.parts]
     for step in operation.code:
         values.append(perform(step.operation, values[step.left], values[step.right]))
@@ -272,7 +275,7 @@ def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock
     if product.free:
         left = recast(left, algebra.freed(left.structure, (), product.free))
         right = recast(right, algebra.freed(right.structure, product.free, ()))
-    out = product.structure.values
+    out, shape = product.structure.values, _shape_before(product)
     sides = [(block, axes) for block, axes in ((left, product.left), (right, product.right)) if axes is not None]
     factors = [view(block.values, axes) for block, axes in sides]
     masks: list[Mask] = []
@@ -281,20 +284,34 @@ def multiply(product: algebra.Product, left: JacobianBlock, right: JacobianBlock
         factors, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
         masks += [_viewed(mask, block, axes) for block, axes in sides for mask in block.masks]
         if not factors:
-            return JacobianBlock(product.structure, _together(masks, out, product.structure.value_shape), dtype)
+            where = _together(masks, out, shape)
+            if not product.compactions:
+                return JacobianBlock(product.structure, where, dtype)
+            factors, masks = [(lax.convert_element_type(where, dtype), list(out))], []
         # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
         early = [mask for mask in masks if not set(mask.labels) <= set(out)]
         factors = [(_selected(values, labels, early), labels) for values, labels in factors]
     if len(factors) == 2:
         values = contract(factors[0], factors[1], out)
     else:
-        values = spread(*sum_out(*factors[0], keep=set(out)), out, product.structure.value_shape)
+        values = spread(*sum_out(*factors[0], keep=set(out)), out, shape)
     if product.factor == -1.0:
         values = lax.neg(values)
     elif product.factor != 1.0:
         values = lax.mul(values, like(values, product.factor))
     late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
+    if product.compactions:
+        values, late = _selected(values, out, late), ()
+        for step in product.compactions:
+            values = summed_in_groups(values, out.index(step.label), step.groups.array, step.count)
     return JacobianBlock(product.structure, values, masks=late)
+
+
+def _shape_before(product: algebra.Product) -> tuple[int, ...]:
+    """The shape of a product's values before those of the same entries are summed."""
+    lengths = {step.label: len(step.groups) for step in product.compactions}
+    structure = product.structure
+    return tuple(lengths.get(label, structure.sizes[label]) for label in structure.values)
 
 
 def _selects(block: JacobianBlock) -> bool:
@@ -357,6 +374,24 @@ def settled(block: JacobianBlock) -> JacobianBlock:
     if values.dtype == bool:
         values = lax.convert_element_type(values, block._dtype())
     return replace(block, values=_selected(values, block.structure.values, block.masks), masks=())
+
+
+def _united(union: algebra.Union, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
+    """The values of two blocks one after the other, those of the same entries summed."""
+    if left.is_pattern or right.is_pattern:
+        return JacobianBlock(union.structure, None)
+    blocks = settled(left), settled(right)
+    dtype = common_dtype(*[block.values for block in blocks if block.values is not None])
+    labels = union.structure.values
+    shapes = [tuple(block.structure.sizes[label] for label in labels) for block in blocks]
+    parts = [
+        spread(of_dtype(block._coefficient(), dtype), list(block.structure.values), labels, shape)
+        for block, shape in zip(blocks, shapes, strict=True)
+    ]
+    values = lax.concatenate(parts, labels.index(union.label))
+    for step in union.compactions:
+        values = summed_in_groups(values, labels.index(step.label), step.groups.array, step.count)
+    return JacobianBlock(union.structure, values)
 
 
 def accumulate(total: algebra.Sum, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import GraphaxError
-from .structure import Product, Sum
+from .structure import Product, Sum, Union
 from .terms import AnyStructure, Recipe, add, compose
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Instruction:
     result: int
     left: int
     right: int
-    operation: Product | Sum | Recipe
+    operation: Product | Sum | Union | Recipe
     edge: Edge
 
     @property
@@ -81,7 +81,7 @@ class Fill(NamedTuple):
     target: int
     source: int
     product: Product | Recipe
-    total: Sum | Recipe | None
+    total: Sum | Union | Recipe | None
 
 
 class Elimination:
@@ -196,7 +196,7 @@ def make_plan(graph: ComputationGraph, vertices: tuple[int, ...]) -> Plan:
     values = {edge: number for number, edge in enumerate(graph.edges)}
     code: list[Instruction | Drop] = []
 
-    def write(left: int, right: int, operation: Product | Sum | Recipe, edge: Edge) -> None:
+    def write(left: int, right: int, operation: Product | Sum | Union | Recipe, edge: Edge) -> None:
         code.append(Instruction(len(structures), left, right, operation, edge))
         values[edge] = len(structures)
         structures.append(operation.structure)

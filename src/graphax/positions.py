@@ -1,7 +1,7 @@
 """Sequences of positions along an axis, known before execution: progressions, and lists of anything else.
 
-A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal objects. All that is computed from lists
-is computed by NumPy, once, when planning.
+A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal. What is computed from lists is computed
+by NumPy, once, when planning.
 """
 
 from math import gcd
@@ -176,3 +176,7 @@ def inverse(permutation: Positions) -> Positions:
     if isinstance(permutation, range):
         return permutation if permutation.step == 1 or len(permutation) == 1 else range(len(permutation))[::-1]
     return listed(np.argsort(permutation.array))
+
+
+def is_sorted(array: np.ndarray) -> bool:
+    return bool(np.all(array[1:] >= array[:-1]))

@@ -10,14 +10,16 @@ Here is the whole algebra: `compose` (the chain rule), `add` (two paths between 
 each. Nothing here touches an array; `graphax.block` executes what this module decides.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, labels_of, shifted, whole
-from .positions import Listed, highest, join, lowest, meet
+from .positions import Listed, Positions, as_array, highest, is_sorted, join, listed, lowest, meet
 
 _CACHE = 1 << 14
 
@@ -189,6 +191,43 @@ def freed(structure: Structure, out: tuple[int, ...], inp: tuple[int, ...]) -> R
 
 
 @dataclass(frozen=True)
+class Compaction:
+    """Values along one label that belong to the same entries, summed: ``groups`` says where each of them goes."""
+
+    label: int
+    groups: Listed
+    count: int
+
+
+def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
+    """The structure without entries that its lists name more than once, and how to get there."""
+    steps: list[Compaction] = []
+    for label in sorted({d.label for d in _digits(structure) if isinstance(d.at, Listed) and d.label is not None}):
+        columns = [as_array(d.at) for d in _digits(structure) if d.label == label]
+        entries, groups = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        if label not in structure.values or (len(entries.T) == structure.sizes[label] and is_sorted(groups)):
+            continue
+        rows = iter(entries)
+
+        def listed_anew(axes: tuple[Axis, ...], label: int = label, rows: Iterator = rows) -> list[Axis]:
+            return [tuple(d._replace(at=listed(next(rows))) if d.label == label else d for d in axis) for axis in axes]
+
+        sizes = [len(entries.T) if n == label else size for n, size in enumerate(structure.sizes)]
+        structure = replace(
+            structure,
+            out=tuple(listed_anew(structure.out)),
+            inp=tuple(listed_anew(structure.inp)),
+            sizes=tuple(sizes),
+        )
+        steps.append(Compaction(label, Listed(groups.ravel()), sizes[label]))
+    return structure, tuple(steps)
+
+
+def _digits(structure: Structure) -> Iterator[Digit]:
+    return (digit for axis in structure.out + structure.inp for digit in axis)
+
+
+@dataclass(frozen=True)
 class Product:
     """How to compose two blocks, and what that costs.
 
@@ -204,6 +243,7 @@ class Product:
     raw_multiplications: int
     additions: int
     free: tuple[int, ...] = ()
+    compactions: tuple[Compaction, ...] = ()
     is_sum: ClassVar[bool] = False
 
 
@@ -260,6 +300,8 @@ def _compose(left: Structure, right: Structure) -> Product:
     met = carried - left_sum - right_sum
     both_valued = left.scale is None and right.scale is None
     scaling = size(met & kept) if not both_known and abs(factor) != 1 else 0
+    before = structure.stored
+    structure, compactions = compacted(structure)
     return Product(
         structure,
         None if left.scale is not None else _renumbered(left_axes, old),
@@ -272,7 +314,10 @@ def _compose(left: Structure, right: Structure) -> Product:
         + size(in_right)
         - size(in_right - right_sum)
         + size(met)
-        - size(met & kept),
+        - size(met & kept)
+        + before
+        - structure.stored,
+        compactions=compactions,
     )
 
 
@@ -456,3 +501,60 @@ def _beside(left: list[Digit], right: list[Digit]) -> int | None:
 def _in_one_piece(digit: Digit, axes: list[Digit]) -> bool:
     contiguous = isinstance(digit.at, range) and (len(digit.at) == 1 or digit.at.step == 1)
     return contiguous and (digit.label is None or sum(d.label == digit.label for d in axes) == 1)
+
+
+@dataclass(frozen=True)
+class Union:
+    """How to add two blocks whose entries are listed along one label each: one list after the other, then compacted.
+
+    ``label`` is the label of the sum along which they stand; ``compactions`` speak of its labels.
+    """
+
+    structure: Structure
+    label: int
+    additions: int
+    compactions: tuple[Compaction, ...]
+    multiplications: ClassVar[int] = 0
+    raw_multiplications: ClassVar[int] = 0
+    is_sum: ClassVar[bool] = True
+
+
+@lru_cache(_CACHE)
+def unite(left: Structure, right: Structure) -> Union | None:
+    """The sum of two blocks by the union of their lists; None if they differ in more than one label, or have none."""
+    first, second = list(_digits(left)), list(_digits(right))
+    if not any(isinstance(d.at, Listed) for d in first + second) or [d.size for d in first] != [d.size for d in second]:
+        return None
+    if [len(axis) for axis in left.out + left.inp] != [len(axis) for axis in right.out + right.inp]:
+        return None
+    differing = {n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b}
+    labels = {d.label for n in differing for d in (first[n],) if d.label is not None}
+    others = {d.label for n in differing for d in (second[n],) if d.label is not None}
+    if not labels and not others:
+        labels = others = {d.label for d in first if isinstance(d.at, Listed)}
+    if labels != others or len(labels) != 1:
+        return None
+    (label,) = labels
+    slots = {n for n, d in enumerate(first) if d.label == label} | differing
+    if any(d.label not in (label, None) for n in slots for d in (first[n], second[n])):
+        return None
+    alike = set(left.values) | {label} == set(right.values) | {label}
+    if not alike or len(left.sizes) != len(right.sizes):
+        return None
+    lengths = left.sizes[label], right.sizes[label]
+
+    def column(n: int) -> Positions:
+        parts = [
+            np.broadcast_to(as_array(d.at), length) if d.label is None else as_array(d.at)
+            for d, length in zip((first[n], second[n]), lengths, strict=True)
+        ]
+        return listed(np.concatenate(parts))
+
+    merged = iter([d._replace(label=label, at=column(n)) if n in slots else d for n, d in enumerate(first)])
+    out = [tuple(next(merged) for _ in axis) for axis in left.out]
+    inp = [tuple(next(merged) for _ in axis) for axis in left.inp]
+    sizes = [sum(lengths) if n == label else size for n, size in enumerate(left.sizes)]
+    values = {*left.values, *right.values, label}
+    stacked = Structure(tuple(out), tuple(inp), tuple(sizes), tuple(sorted(values)))
+    structure, compactions = compacted(stacked)
+    return Union(structure, label, stacked.stored - structure.stored, compactions)

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from . import structure as single
-from .structure import Product, Structure, Sum
+from .structure import Product, Structure, Sum, Union
 
 _CACHE = 1 << 14
 # Terms that one structure could hold are kept apart only if that saves so many numbers: small arrays are quicker whole.
@@ -80,7 +80,7 @@ class TermStep:
     result: int
     left: int
     right: int
-    operation: Product | Sum
+    operation: Product | Sum | Union
 
 
 @dataclass(frozen=True)
@@ -122,28 +122,27 @@ class _Writer:
 
     def keep(self, value: int, limit: int = MOST_TERMS) -> None:
         """Add a term to the sum."""
-        place = self._partner(value, forced=len(self.kept) >= limit)
-        if place is None:
+        found = self._partner(value, forced=len(self.kept) >= limit)
+        if found is None:
             self.kept.append(value)
             return
-        other = self.kept.pop(place)
-        total = single.add(self.structures[other], self.structures[value], len(self.kept) + 1 >= limit)
-        assert total is not None
+        other, total = found
+        self.kept.remove(other)
         # What has been merged may fit another term now.
         self.keep(self._write(other, value, total), limit)
 
-    def _partner(self, value: int, forced: bool) -> int | None:
-        """The term that one is best merged with, if there is any."""
+    def _partner(self, value: int, forced: bool) -> tuple[int, Sum | Union] | None:
+        """The term that one is best merged with, and how, if there is any."""
         new = self.structures[value]
         best, least = None, float("inf") if forced else WORTH_KEEPING_APART
-        for place, other in enumerate(self.kept):
+        for other in self.kept:
             known = self.structures[other]
-            total = single.add(known, new, forced)
-            if total is not None and total.structure.stored - known.stored - new.stored < least:
-                best, least = place, total.structure.stored - known.stored - new.stored
+            for total in (single.unite(known, new), single.add(known, new, forced)):
+                if total is not None and total.structure.stored - known.stored - new.stored < least:
+                    best, least = (other, total), total.structure.stored - known.stored - new.stored
         return best
 
-    def _write(self, left: int, right: int, operation: Product | Sum) -> int:
+    def _write(self, left: int, right: int, operation: Product | Sum | Union) -> int:
         self.code.append(TermStep(len(self.structures), left, right, operation))
         self.structures.append(operation.structure)
         return len(self.structures) - 1
@@ -173,7 +172,7 @@ def compose(left: AnyStructure, right: AnyStructure) -> Product | Recipe | None:
 
 
 @lru_cache(_CACHE)
-def add(left: AnyStructure, right: AnyStructure) -> Sum | Recipe:
+def add(left: AnyStructure, right: AnyStructure) -> Sum | Union | Recipe:
     """The block of two parallel paths: entries that either has."""
     lefts, rights = terms_of(left), terms_of(right)
     writer = _Writer((*lefts, *rights))
@@ -184,6 +183,6 @@ def add(left: AnyStructure, right: AnyStructure) -> Sum | Recipe:
     if len(lefts) == len(rights) == len(recipe.code) == 1:
         # One structure holds both.
         operation = recipe.code[0].operation
-        assert isinstance(operation, Sum)
+        assert not isinstance(operation, Product)
         return operation
     return recipe
