@@ -176,7 +176,3 @@ def inverse(permutation: Positions) -> Positions:
     if isinstance(permutation, range):
         return permutation if permutation.step == 1 or len(permutation) == 1 else range(len(permutation))[::-1]
     return listed(np.argsort(permutation.array))
-
-
-def is_sorted(array: np.ndarray) -> bool:
-    return bool(np.all(array[1:] >= array[:-1]))

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, labels_of, shifted, whole
-from .positions import Listed, Positions, as_array, highest, is_sorted, join, listed, lowest, meet
+from .positions import Listed, Positions, as_array, highest, join, listed, lowest, meet
 
 _CACHE = 1 << 14
 
@@ -203,16 +203,19 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
     """The structure without entries that its lists name more than once, and how to get there."""
     steps: list[Compaction] = []
     for label in sorted({d.label for d in _digits(structure) if isinstance(d.at, Listed) and d.label is not None}):
-        columns = [as_array(d.at) for d in _digits(structure) if d.label == label]
-        entries, groups = np.unique(np.stack(columns), axis=1, return_inverse=True)
-        if label not in structure.values or (len(entries.T) == structure.sizes[label] and is_sorted(groups)):
+        if label not in structure.values:
             continue
-        rows = iter(entries)
+        tied = [d for d in _digits(structure) if d.label == label]
+        keys = np.ravel_multi_index([as_array(d.at) for d in tied], [d.size for d in tied])
+        if np.all(keys[1:] > keys[:-1]):
+            continue
+        entries, groups = np.unique(keys, return_inverse=True)
+        rows = iter(np.unravel_index(entries, [d.size for d in tied]))
 
         def listed_anew(axes: tuple[Axis, ...], label: int = label, rows: Iterator = rows) -> list[Axis]:
             return [tuple(d._replace(at=listed(next(rows))) if d.label == label else d for d in axis) for axis in axes]
 
-        sizes = [len(entries.T) if n == label else size for n, size in enumerate(structure.sizes)]
+        sizes = [len(entries) if n == label else size for n, size in enumerate(structure.sizes)]
         structure = replace(
             structure,
             out=tuple(listed_anew(structure.out)),
