@@ -56,7 +56,7 @@ def _picked(values: Any, digits: list[Digit]) -> tuple[Any, list[Digit]]:
         at = listed(indices)
         digits = [*(digits[n] for n in rest), Digit(label, at, values.shape[-1])]
         if isinstance(at, Listed):
-            values = values.at[..., at.array].get(mode="promise_in_bounds")
+            values = jnp.asarray(values).at[..., at.array].get(mode="promise_in_bounds")
             digits[-1] = whole(label, len(at))
     return values, digits
 

@@ -83,10 +83,12 @@ def chain(outer: Positions, inner: Positions) -> Positions:
 def meet(first: Positions, second: Positions) -> tuple[Positions, Positions]:
     """Where two sequences coincide: indices i, j of all pairs with ``first[i[m]] == second[j[m]]``.
 
-    Where they are not both progressions, pairs come in ascending order of i.
+    A list that meets a progression keeps its order.
     """
-    if isinstance(first, range) and isinstance(second, range):
-        return _meet_progressions(first, second)
+    if isinstance(first, range):
+        return _meet_progressions(first, second) if isinstance(second, range) else _found_in(second, first)[::-1]
+    if isinstance(second, range):
+        return _found_in(first, second)
     left, right = as_array(first), as_array(second)
     order = np.argsort(right, kind="stable")
     begin, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
@@ -96,6 +98,15 @@ def meet(first: Positions, second: Positions) -> tuple[Positions, Positions]:
     within = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
     j = order[np.repeat(begin, counts) + within]
     return listed(i), listed(j)
+
+
+def _found_in(positions: Listed, among: range) -> tuple[Positions, Positions]:
+    """The indices of those positions that a progression has, and theirs in it."""
+    steps, rest = np.divmod(positions.array - among.start, among.step)
+    inside = (rest == 0) & (steps >= 0) & (steps < len(among))
+    if inside.all():
+        return range(len(positions)), listed(steps)
+    return listed(np.flatnonzero(inside)), listed(steps[inside])
 
 
 def _meet_progressions(first: range, second: range) -> tuple[range, range]:
@@ -168,7 +179,9 @@ def is_permutation(indices: Positions, size: int) -> bool:
         return False
     if isinstance(indices, range):
         return {indices[0], indices[-1]} == {0, size - 1}
-    return bool(np.array_equal(np.sort(indices.array), np.arange(size)))
+    seen = np.zeros(size, bool)
+    seen[indices.array] = True
+    return bool(seen.all())
 
 
 def inverse(permutation: Positions) -> Positions:

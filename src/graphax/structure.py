@@ -199,6 +199,7 @@ class Compaction:
     count: int
 
 
+@lru_cache(_CACHE)
 def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
     """The structure without entries that its lists name more than once, and how to get there."""
     steps: list[Compaction] = []

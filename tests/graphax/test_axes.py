@@ -4,19 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphax.axes import (
-    Digit,
-    Disjoint,
-    Relabelling,
-    Unrepresentable,
-    axis_size,
-    chain,
-    join,
-    meet,
-    point,
-    progression,
-    whole,
-)
+from graphax.axes import Digit, Disjoint, Relabelling, Unrepresentable, axis_size, point, whole
+from graphax.positions import chain, join, meet, progression
 
 progressions = st.builds(progression, st.integers(-5, 20), st.integers(-4, 4).filter(bool), st.integers(1, 9))
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphax import block as blocks
-from graphax.axes import Digit, axis_size, point, progression, whole
+from graphax.axes import Digit, axis_size, point, whole
 from graphax.block import JacobianBlock
+from graphax.positions import progression
 from graphax.structure import Structure, add, canonical, compose, dense, identity, zero
 
 SHAPES = [(), (2,), (6,), (3, 4), (2, 6), (12,), (4, 3), (2, 3, 2)]
