@@ -9,7 +9,8 @@ from . import _jax
 from ._jax import Program, Var
 from .graph import ComputationGraph, Edge, Vertex
 from .partials import Partials, equation_partials, tangent_shape
-from .structure import Structure, identity
+from .structure import identity
+from .terms import AnyStructure
 from .trace import Traced
 
 
@@ -43,7 +44,7 @@ def derive(traced: Traced, simplified: bool) -> Derivation:
     results = program.outputs[: traced.out_count]
     live = _live(program, results)
 
-    edges: dict[Edge, Structure] = {}
+    edges: dict[Edge, AnyStructure] = {}
     local: dict[int, LocalBlocks] = {}
     moving = set(_differentiable_inputs(program))
     for position, eqn in enumerate(program.equations):
@@ -110,8 +111,8 @@ def _live(program: Program, results: Iterable[Any]) -> set[Var]:
 
 
 def _with_output_vertices(
-    edges: dict[Edge, Structure], ends: Sequence[int | None], inputs: set[int], last: int, avals: dict[int, Any]
-) -> tuple[dict[Edge, Structure], list[int | None]]:
+    edges: dict[Edge, AnyStructure], ends: Sequence[int | None], inputs: set[int], last: int, avals: dict[int, Any]
+) -> tuple[dict[Edge, AnyStructure], list[int | None]]:
     """Put a vertex of its own behind every output that is an input or is used inside the function."""
     used = {source for _, source in _pruned(edges, inputs, set(ends))} | inputs
     edges = dict(edges)
@@ -124,7 +125,7 @@ def _with_output_vertices(
     return edges, [copies.get(end, end) for end in ends]
 
 
-def _pruned(edges: dict[Edge, Structure], inputs: set[int], outputs: set[int | None]) -> dict[Edge, Structure]:
+def _pruned(edges: dict[Edge, AnyStructure], inputs: set[int], outputs: set[int | None]) -> dict[Edge, AnyStructure]:
     """The edges on a path from an input to an output."""
     successors: dict[int, list[int]] = {}
     predecessors: dict[int, list[int]] = {}

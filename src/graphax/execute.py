@@ -43,7 +43,7 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[
 def eliminate(plan: Plan, local: Blocks) -> Blocks:
     """Run a plan on the local blocks; what remains are the blocks of the Jacobian."""
     known = zip(plan.operands, plan.structures, strict=False)
-    values = {n: local.get(edge, JacobianBlock(structure, None)) for n, (edge, structure) in enumerate(known)}
+    values = {n: local.get(edge, JacobianBlock.of(structure)) for n, (edge, structure) in enumerate(known)}
     for step in plan.code:
         if isinstance(step, Drop):
             # What has been eliminated is not needed any more; outside jit this frees memory.
@@ -99,10 +99,10 @@ def _finished(block: JacobianBlock | None, output: Any, argument: Any, holomorph
         # The derivative by an integer is a zero of its own kind, as in `jax.jacrev`.
         given = jnp.result_type(argument)
         kind = dtype if jax.dtypes.issubdtype(given, np.inexact) else given
-        return JacobianBlock(zero(output.shape, inp_shape), None, kind)
+        return JacobianBlock.of(zero(output.shape, inp_shape), None, kind)
     block = settled(block)
     if not jax.dtypes.issubdtype(dtype, np.complexfloating):
-        return JacobianBlock(block.structure, block.values, dtype)
+        return block.mapped(lambda part: part, dtype)
     pairs = jnp.moveaxis(block.todense(), len(output.shape), 0)
     if holomorphic:
         # The derivative along the real axis is the derivative in every direction.

@@ -14,8 +14,8 @@ from .order import Order
 from .pipeline import Pipeline
 from .plan import Cost, Plan
 from .presets import BASELINES
-from .structure import Structure
 from .table import table
+from .terms import AnyStructure
 from .trace import Request
 
 # Eliminations shown in full by `str(explanation)`; all are in `explanation.eliminations`.
@@ -40,7 +40,7 @@ class ResultRow:
 
     output: int
     inp: str
-    structure: Structure | None
+    structure: AnyStructure | None
     stored: int
     entries: int
 
@@ -95,7 +95,7 @@ class Explanation:
         return rows
 
     @property
-    def fallbacks(self) -> list[tuple[Vertex, Vertex, Structure]]:
+    def fallbacks(self) -> list[tuple[Vertex, Vertex, AnyStructure]]:
         """(value, operand, structure) where the values of a local block come from applying the linear map to
         tangents, because a primitive in it has no complete rule."""
         vertices, edges = self.graph.vertices, self.graph.edges

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .axes import Axis, Digit, axis_size, whole
-from .positions import Listed, as_array, highest, listed, lowest
+from .axes import Axis, Digit, axis_size, labels_of, whole
+from .positions import Listed, as_array, highest, listed, lowest, step_of
 
 
 def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
@@ -27,8 +27,8 @@ def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
         values, digits = _picked(values, digits)
     if any(d.at != range(d.size) for d in digits):
         low, high = [lowest(d.at) for d in digits], [highest(d.at) + 1 for d in digits]
-        values = lax.slice(values, low, high, [abs(d.at.step) if len(d.at) > 1 else 1 for d in digits])
-        values = lax.rev(values, [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0])
+        values = lax.slice(values, low, high, [abs(step_of(d.at)) for d in digits])
+        values = lax.rev(values, [n for n, d in enumerate(digits) if step_of(d.at) < 0])
         values = reshaped(values, [len(d.at) for d in digits if d.label is not None])
     labels = [d.label for d in digits if d.label is not None]
     while len(set(labels)) < len(labels):
@@ -45,7 +45,7 @@ def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
 
 def _picked(values: Any, digits: list[Digit]) -> tuple[Any, list[Digit]]:
     """Read by lists: afterwards every label of a list has one axis, along which it runs from end to end."""
-    for label in dict.fromkeys(d.label for d in digits if isinstance(d.at, Listed)):
+    for label in labels_of([tuple(d for d in digits if isinstance(d.at, Listed))]):
         here = [n for n, d in enumerate(digits) if d.label == label]
         rest = [n for n in range(len(digits)) if n not in here]
         values = transposed(values, [*rest, *here])
@@ -118,13 +118,11 @@ def place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array
         for other in where[1:]:
             mask = lax.bitwise_and(mask, other)
         values = lax.select(mask, values, lax.full_like(values, 0))
-    backward = [n for n, d in enumerate(digits) if len(d.at) > 1 and d.at.step < 0]
+    backward = [n for n, d in enumerate(digits) if step_of(d.at) < 0]
     if backward:
         values = lax.rev(values, backward)
     if any(len(d.at) < d.size for d in digits):
-        margins = [
-            (lowest(d.at), d.size - 1 - highest(d.at), abs(d.at.step) - 1 if len(d.at) > 1 else 0) for d in digits
-        ]
+        margins = [(lowest(d.at), d.size - 1 - highest(d.at), abs(step_of(d.at)) - 1) for d in digits]
         values = lax.pad(values, like(values, 0), margins)
     target = [axis_size(axis) for axis in axes]
     return reshaped(values, target)

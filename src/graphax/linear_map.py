@@ -17,8 +17,9 @@ from jax import lax
 from . import _jax
 from ._jax import Atom, JaxprEqn, Program, Var
 from .axes import labels_of
-from .block import JacobianBlock, add, compose, read_values, seeds
-from .rule import LinearCall, apply_rule, as_pattern
+from .block import JacobianBlock, add, as_pattern, compose
+from .part import read_values, seeds
+from .rule import LinearCall, apply_rule
 from .structure import Structure, identity
 
 Pair = tuple[int, int]
@@ -40,8 +41,7 @@ class LinearMap:
     def push(self, known: dict[Var, Any]) -> dict[Pair, JacobianBlock]:
         """The block of each (target, source); zero blocks are absent, and some may be patterns only."""
         reached: dict[Atom, dict[int, JacobianBlock]] = {
-            var: {n: JacobianBlock(identity(_jax.shape(var), renaming=True), None)}
-            for n, var in enumerate(self.sources)
+            var: {n: JacobianBlock.of(identity(_jax.shape(var), renaming=True))} for n, var in enumerate(self.sources)
         }
         for eqn in self.equations:
             # A loop counter beside a tangent is not known here, but no tangent either: nothing reaches it.
@@ -85,7 +85,7 @@ class LinearMap:
         for (target, source), structure in patterns.items():
             key, own = rows_of[target, source]
             result = lax.slice_in_dim(results[target], rows[key].start, rows[key].stop)
-            blocks[target, source] = JacobianBlock(structure, read_values(structure, result, own))
+            blocks[target, source] = JacobianBlock.of(structure, read_values(structure, result, own))
         return blocks
 
     def _applied(self, known: dict[Var, Any], batches: Sequence[tuple[int, Any]]) -> list[Any]:

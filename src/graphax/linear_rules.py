@@ -12,9 +12,9 @@ import numpy as np
 from jax import lax
 
 from .axes import Digit, point
-from .block import JacobianBlock
+from .block import JacobianBlock, as_pattern
 from .positions import Positions, listed, progression
-from .rule import LinearCall, as_pattern, dense_pattern, renaming_rules_for, rules_for
+from .rule import LinearCall, dense_pattern, renaming_rules_for, rules_for
 from .simplify import uniform_value
 
 

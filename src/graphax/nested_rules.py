@@ -13,9 +13,9 @@ import jax
 from . import _jax
 from . import structure as algebra
 from .axes import labels_of, whole
-from .block import JacobianBlock
+from .block import JacobianBlock, pattern_of
 from .linear_map import Pair, split
-from .rule import LinearCall, as_pattern, dense_pattern, register_rule, remembered
+from .rule import LinearCall, dense_pattern, register_rule, remembered
 from .structure import Structure
 
 Patterns = dict[Pair, Structure]
@@ -42,7 +42,7 @@ def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
             del values[var]
         _jax.run(known, values)
         for (target, source), block in linear.push(values).items():
-            found[target, numbers[source]] = as_pattern(block).structure
+            found[target, numbers[source]] = pattern_of(block.structure)
         return ()
 
     jax.eval_shape(run, *(var.aval for var in program.inputs))
@@ -52,7 +52,7 @@ def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
 def _union(first: Structure | None, second: Structure | None) -> Structure | None:
     if first is None or second is None:
         return first or second
-    return as_pattern(JacobianBlock(algebra.add(first, second).structure, None)).structure
+    return pattern_of(algebra.hull(first, second))
 
 
 def _after(outer: Structure | None, inner: Structure | None) -> Structure | None:
@@ -74,7 +74,7 @@ def _stacked(structure: Structure | None, length: int, out: bool = False, inp: b
 
 
 def _blocks(patterns: Sequence[Structure | None]) -> list[JacobianBlock | None]:
-    return [None if pattern is None else JacobianBlock(pattern, None) for pattern in patterns]
+    return [None if pattern is None else JacobianBlock.of(pattern) for pattern in patterns]
 
 
 @register_rule("custom_linear_solve")
@@ -154,7 +154,7 @@ def _carried_through(
     start: dict[int, Structure] = {}
     for c in range(carries):
         if position == constants + c:
-            start[c] = as_pattern(JacobianBlock(algebra.identity(call.shape), None)).structure
+            start[c] = pattern_of(algebra.identity(call.shape))
         elif not constants <= position < constants + carries:
             direct = body.get((c, position))
             direct = direct if length is None else _stacked(direct, length, inp=True)

@@ -19,12 +19,12 @@ from jax import lax
 
 from . import _jax, linear_rules, nested_rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
-from .block import JacobianBlock
+from .block import JacobianBlock, pattern_of
 from .errors import GraphaxError
 from .linear_map import LinearMap, Pair, probes, split
-from .rule import as_pattern, only_renames, remembered
-from .structure import Structure
-from .terms import Terms
+from .part import Part
+from .rule import only_renames, remembered
+from .terms import AnyStructure
 
 # Importing these modules fills the table of rules.
 RULE_MODULES = (linear_rules, nested_rules)
@@ -55,7 +55,7 @@ class Partials:
         return jax.tree_util.tree_unflatten(self.tree, arrays)
 
     @cached_property
-    def structures(self) -> dict[Pair, Structure]:
+    def structures(self) -> dict[Pair, AnyStructure]:
         return {edge: block.structure for edge, block in self.blocks([None] * self.tree.num_leaves).items()}
 
 
@@ -151,7 +151,7 @@ def _derived(key: _EquationKey) -> Partials:
     partials = _partials(key, forward)
     if collective:
         return partials
-    patterns = [partials.structures[edge] for edge in partials.probed]
+    patterns = [pattern_of(partials.structures[edge]) for edge in partials.probed]
     if patterns and _BACKWARD_GAIN * probes([s.transposed for s in patterns]) <= probes(patterns):
         try:
             return _partials(key, _linearised(key, backward=True))
@@ -204,7 +204,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
         _jax.run(derivative.known, values)
         blocks = derivative.linear.push(values)
-        patterns = {edge: as_pattern(block).structure for edge, block in blocks.items() if block.is_pattern}
+        patterns = {edge: pattern_of(block.structure) for edge, block in blocks.items() if block.is_pattern}
         found = derivative.linear.probe(values, patterns)
         moves = only_renames(key.eqn.primitive.name)
         # What only moves entries about has no other coefficients than zero and one.
@@ -226,13 +226,14 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
 
 def arithmetic(block: JacobianBlock) -> JacobianBlock:
     """The same block as one that is not taken for mere renaming."""
-    parts = [replace(part, structure=replace(part.structure, renaming=False)) for part in block.parts]
-    whole = Terms(tuple(part.structure for part in parts)) if len(parts) > 1 else parts[0].structure
-    return JacobianBlock.of_parts(whole, parts, block.dtype)
+    return block.mapped(lambda part: replace(part, structure=replace(part.structure, renaming=False)))
 
 
 def _as_mask(block: JacobianBlock) -> JacobianBlock:
-    return replace(block, values=lax.ne(block.values, lax.full_like(block.values, 0)), dtype=block.values.dtype)
+    def mask(part: Part) -> Part:
+        return replace(part, values=lax.ne(part.values, lax.full_like(part.values, 0)), dtype=part.values.dtype)
+
+    return block.mapped(mask)
 
 
 def _real_dtype(aval: Any) -> np.dtype:

@@ -1,7 +1,7 @@
 """Sequences of positions along an axis, known before execution: progressions, and lists of anything else.
 
-A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal. What is computed from lists is computed
-by NumPy, once, when planning.
+A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal. What is computed from lists is
+computed by NumPy, once, when planning.
 """
 
 from math import gcd
@@ -67,6 +67,12 @@ def lowest(positions: Positions) -> int:
 
 def highest(positions: Positions) -> int:
     return int(positions.array.max()) if isinstance(positions, Listed) else max(positions[0], positions[-1])
+
+
+def step_of(positions: Positions) -> int:
+    """From one position to the next; of a lone one, 1."""
+    assert isinstance(positions, range)
+    return positions.step if len(positions) > 1 else 1
 
 
 def progression(start: int, step: int, count: int) -> range:

@@ -7,15 +7,13 @@ tangents as the pattern allows. A primitive without a rule is a dense pattern, s
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .block import JacobianBlock
+from .block import JacobianBlock, as_pattern
 from .errors import RuleError
-from .structure import add, without_lists
-from .terms import terms_of
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
 
@@ -73,7 +71,7 @@ class LinearCall:
 
     def mask(self, where: Any) -> JacobianBlock:
         """A diagonal block that lets tangents through where it is true. Zero is zero there, whatever comes next."""
-        return replace(self.elementwise(where), dtype=self.dtype)
+        return self.elementwise(where).mapped(lambda part: replace(part, dtype=self.dtype), self.dtype)
 
     def elementwise_pattern(self) -> JacobianBlock:
         """A diagonal block with values not known yet."""
@@ -83,14 +81,6 @@ class LinearCall:
         """A block of which only the labels are known, for result ``number``."""
         known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
         return as_pattern(known)
-
-
-def as_pattern(block: JacobianBlock) -> JacobianBlock:
-    """The same labels, with values that vary along all of them and are not known yet; one structure for all terms."""
-    plain = [without_lists(term).structure for term in terms_of(block.structure)]
-    structure = reduce(lambda first, second: add(first, second).structure, plain)
-    labels = tuple(range(len(structure.sizes)))
-    return JacobianBlock(replace(structure, scale=None, renaming=False, values=labels), None)
 
 
 def remembered(size: int):

@@ -390,6 +390,13 @@ def add(left: Structure, right: Structure, anyway: bool = True) -> Sum | None:
     )
 
 
+def hull(left: Structure, right: Structure) -> Structure:
+    """The smallest structure that holds both."""
+    total = add(left, right)
+    assert total is not None
+    return total.structure
+
+
 def _aligned(left: Structure, right: Structure) -> tuple[Recast | Refinement, Recast | Refinement]:
     """Both structures with the same digits on every axis."""
     ours, theirs = Relabelling(left.sizes), Relabelling(right.sizes)
@@ -535,7 +542,7 @@ def unite(left: Structure, right: Structure) -> Union | None:
     labels = {d.label for n in differing for d in (first[n],) if d.label is not None}
     others = {d.label for n in differing for d in (second[n],) if d.label is not None}
     if not labels and not others:
-        labels = others = {d.label for d in first if isinstance(d.at, Listed)}
+        labels = others = {d.label for d in first if isinstance(d.at, Listed) and d.label is not None}
     if labels != others or len(labels) != 1:
         return None
     (label,) = labels

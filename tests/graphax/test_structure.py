@@ -43,11 +43,11 @@ def random_blocks(draw, out_shape, inp_shape) -> JacobianBlock:
     out, inp = [axis(n) for n in out_shape], [axis(n) for n in inp_shape]
     if draw(st.booleans()):
         scale = draw(st.sampled_from([1.0, -1.0, 2.5]))
-        return JacobianBlock(canonical(out, inp, sizes, (), scale)[0], None)
+        return JacobianBlock.of(canonical(out, inp, sizes, (), scale)[0])
     labels = [n for n in range(len(sizes)) if draw(st.booleans())]
     structure, _ = canonical(out, inp, sizes, labels, None)
     seed = draw(st.integers(0, 9))
-    return JacobianBlock(structure, np.random.default_rng(seed).normal(size=structure.value_shape))
+    return JacobianBlock.of(structure, np.random.default_rng(seed).normal(size=structure.value_shape))
 
 
 def _placed(draw, length: int, size: int) -> range:
@@ -119,7 +119,7 @@ def test_adding_commutes(data, out, inp):
 @settings(deadline=None, max_examples=50)
 def test_identity_changes_nothing(data, out, inp):
     block = data.draw(random_blocks(out, inp))
-    before, after = (JacobianBlock(identity(shape), None) for shape in (inp, out))
+    before, after = (JacobianBlock.of(identity(shape)) for shape in (inp, out))
     for left, right in ((after, block), (block, before)):
         product = compose(left.structure, right.structure)
         assert product is not None

@@ -1,0 +1,363 @@
+"""One term of a Jacobian block with its values.
+
+Three operations on value arrays carry everything: `view` reads an array by labels, `place` is its inverse and
+writes labelled values into a larger array of zeros, `contract` multiplies and sums. None of the first two does
+arithmetic, so the multiplications and additions executed are those that `graphax.structure` counts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from . import structure as algebra
+from .axes import Axis, axis_size, labels_of, whole
+from .labelled import (
+    arranged,
+    common_dtype,
+    contract,
+    like,
+    of_dtype,
+    place,
+    reshaped,
+    spread,
+    sum_out,
+    summed_in_groups,
+    transposed,
+    view,
+)
+from .positions import as_array
+from .structure import Product, Recast, Refinement, Structure, Sum, Union
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Truth values along some of a block's labels: entries where they are false are zero, whatever the values hold."""
+
+    where: Any
+    labels: tuple[int, ...]
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["values", "masks"], meta_fields=["structure", "dtype"])
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A structure and the values it speaks of.
+
+    Attributes:
+        structure: which entries there are and how they are labelled.
+        values: the numbers, one axis a label of ``structure.values``; None if the structure knows its coefficient.
+            None without a known coefficient means that the values are not computed yet.
+        dtype: the dtype of the numbers, where the values do not say it.
+        masks: what is still to be applied to the values.
+    """
+
+    structure: Structure
+    values: Any
+    dtype: Any = None
+    masks: tuple[Mask, ...] = ()
+
+    @property
+    def is_pattern(self) -> bool:
+        """True while only the structure is known."""
+        return self.values is None and self.structure.scale is None
+
+    def coefficient(self) -> Any:
+        """The values, or the known number that stands for all of them."""
+        return self.values if self.structure.scale is None else np.asarray(self.structure.scale, self.number_type())
+
+    def number_type(self) -> Any:
+        if self.dtype is not None:
+            return self.dtype
+        return jnp.result_type(float) if self.values is None or self.values.dtype == bool else self.values.dtype
+
+    def placed(self, axes: Sequence[Axis]) -> jax.Array:
+        return place(self.coefficient(), self.structure.values, axes)
+
+    def todense(self, dtype: Any) -> jax.Array:
+        if self.structure.scale == 0.0:
+            return jnp.zeros(self.structure.out_shape + self.structure.inp_shape, dtype)
+        return lax.convert_element_type(self.placed(self.structure.out + self.structure.inp), dtype)
+
+    def indices(self) -> np.ndarray:
+        """Where each stored or repeated entry is: one row for each, one column for each axis of the block."""
+        axes, sizes = self.structure.out + self.structure.inp, self.structure.sizes
+        grid = np.indices(sizes, sparse=True) if sizes else ()
+        columns = np.empty((prod(sizes), len(axes)), np.int64)
+        for column, axis in enumerate(axes):
+            position: Any = np.zeros((), np.int64)
+            for label, at, size in axis:
+                position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
+            columns[:, column] = np.broadcast_to(position, sizes).ravel()
+        return columns
+
+    def data(self, dtype: Any) -> jax.Array:
+        """The numbers at those places."""
+        sizes = self.structure.sizes
+        numbers = lax.broadcast_in_dim(self.coefficient(), sizes, self.structure.values)
+        return lax.convert_element_type(reshaped(numbers, (prod(sizes),)), dtype)
+
+    def transpose(self) -> "Part":
+        structure, old = algebra.canonical(
+            self.structure.inp, self.structure.out, self.structure.sizes, self.structure.values,
+            self.structure.scale, self.structure.renaming,
+        )  # fmt: skip
+        if self.values is None:
+            return Part(structure, None, self.dtype)
+        order = [self.structure.values.index(old[label]) for label in structure.values]
+        return Part(structure, transposed(settled(self).values, order), self.dtype)
+
+    def check_values(self) -> None:
+        if self.values is not None and np.shape(self.values) != self.structure.value_shape:
+            raise ValueError(
+                f"the values have shape {np.shape(self.values)}, but the structure {self.structure} has "
+                f"{self.structure.value_shape}. A block that comes out of jax.vmap is a batch of blocks: work on it "
+                f"inside jax.vmap, too."
+            )
+
+
+def column(tangent: jax.Array) -> Part:
+    """A tangent as a block without input axes."""
+    axes = [() if n == 1 else (whole(i, n),) for i, n in enumerate(tangent.shape)]
+    long = [i for i, n in enumerate(tangent.shape) if n != 1]
+    structure = algebra.canonical(axes, [], tangent.shape, long, None)[0]
+    return Part(structure, reshaped(tangent, [tangent.shape[i] for i in long]))
+
+
+def perform(operation: Product | Sum | Union, left: Part, right: Part) -> Part:
+    """A product or a sum that the algebra has worked out."""
+    if isinstance(operation, Product):
+        return multiply(operation, left, right)
+    return accumulate(operation, left, right) if isinstance(operation, Sum) else _united(operation, left, right)
+
+
+def multiply(product: Product, left: Part, right: Part) -> Part:
+    """A composition that `structure.compose` has worked out."""
+    if product.structure.scale is not None or left.is_pattern or right.is_pattern:
+        return Part(product.structure, None)
+    if product.free:
+        left = recast(left, algebra.freed(left.structure, (), product.free))
+        right = recast(right, algebra.freed(right.structure, product.free, ()))
+    out, shape = product.structure.values, _shape_before(product)
+    sides = [(block, axes) for block, axes in ((left, product.left), (right, product.right)) if axes is not None]
+    factors = [view(block.values, axes) for block, axes in sides]
+    masks: list[Mask] = []
+    if any(_selects(block) for block, _ in sides):
+        dtype = next((block.dtype for block, _ in sides if block.dtype is not None), jnp.result_type(float))
+        factors, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
+        masks += [_viewed(mask, block, axes) for block, axes in sides for mask in block.masks]
+        if not factors:
+            where = _together(masks, out, shape)
+            if not product.compactions:
+                return Part(product.structure, where, dtype)
+            factors, masks = [(lax.convert_element_type(where, dtype), list(out))], []
+        # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
+        early = [mask for mask in masks if not set(mask.labels) <= set(out)]
+        factors = [(_selected(values, labels, early), labels) for values, labels in factors]
+    if len(factors) == 2:
+        values = contract(factors[0], factors[1], out)
+    else:
+        values = spread(*sum_out(*factors[0], keep=set(out)), out, shape)
+    if product.factor == -1.0:
+        values = lax.neg(values)
+    elif product.factor != 1.0:
+        values = lax.mul(values, like(values, product.factor))
+    late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
+    if product.compactions:
+        values, late = _selected(values, out, late), ()
+        for step in product.compactions:
+            values = summed_in_groups(values, out.index(step.label), step.groups.array, step.count)
+    return Part(product.structure, values, masks=late)
+
+
+def _shape_before(product: Product) -> tuple[int, ...]:
+    """The shape of a product's values before those of the same entries are summed."""
+    lengths = {step.label: len(step.groups) for step in product.compactions}
+    structure = product.structure
+    return tuple(lengths.get(label, structure.sizes[label]) for label in structure.values)
+
+
+def _selects(block: Part) -> bool:
+    """True if masks are all or part of a block's values."""
+    return bool(block.masks) or (block.values is not None and block.values.dtype == bool)
+
+
+def _numbers_and_masks(
+    factors: Sequence[tuple[Any, list[int]]], out: Sequence[int], unscaled: bool, dtype: Any
+) -> tuple[list[tuple[Any, list[int]]], list[Mask]]:
+    """Factors that are arithmetic, and those that only select.
+
+    Truth values become numbers of type ``dtype`` where they are summed by themselves, along labels that the product
+    lacks and that no factor of numbers could be selected along, and where they are all there is to scale.
+    """
+    numbers = [(values, labels) for values, labels in factors if values.dtype != bool]
+    carried = set(numbers[0][1]) if numbers else set()
+    masks = []
+    for values, labels in factors:
+        if values.dtype != bool:
+            continue
+        if set(labels) <= set(out) or set(labels) <= carried:
+            masks.append(Mask(values, tuple(labels)))
+        else:
+            numbers.append((lax.convert_element_type(values, dtype), labels))
+    if not numbers and not unscaled:
+        numbers = [(lax.convert_element_type(masks[0].where, dtype), list(masks[0].labels))]
+    return numbers, masks
+
+
+def _viewed(mask: Mask, block: Part, axes: Sequence[Axis]) -> Mask:
+    where, labels = view(mask.where, [axes[block.structure.values.index(label)] for label in mask.labels])
+    return Mask(where, tuple(labels))
+
+
+def _together(masks: Sequence[Mask], labels: Sequence[int], shape: Sequence[int]) -> Any:
+    """Where all masks let values through."""
+    wheres = [spread(mask.where, list(mask.labels), labels, shape) for mask in masks]
+    result = wheres[0]
+    for where in wheres[1:]:
+        result = lax.bitwise_and(result, where)
+    return result
+
+
+def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
+    """Values that are zero where a mask with no other labels than theirs says so."""
+    masks = [mask for mask in masks if set(mask.labels) <= set(labels)]
+    if not masks:
+        return values
+    return lax.select(_together(masks, labels, values.shape), values, lax.full_like(values, 0))
+
+
+def settled(block: Part) -> Part:
+    """The same block with its masks applied, and numbers for its values."""
+    if not _selects(block):
+        return block
+    values = block.values
+    if values.dtype == bool:
+        values = lax.convert_element_type(values, block.number_type())
+    return replace(block, values=_selected(values, block.structure.values, block.masks), masks=())
+
+
+def _united(union: Union, left: Part, right: Part) -> Part:
+    """The values of two blocks one after the other, those of the same entries summed."""
+    if left.is_pattern or right.is_pattern:
+        return Part(union.structure, None)
+    blocks = settled(left), settled(right)
+    dtype = common_dtype(*[block.values for block in blocks if block.values is not None])
+    labels = union.structure.values
+    shapes = [tuple(block.structure.sizes[label] for label in labels) for block in blocks]
+    parts = [
+        spread(of_dtype(block.coefficient(), dtype), list(block.structure.values), labels, shape)
+        for block, shape in zip(blocks, shapes, strict=True)
+    ]
+    values = lax.concatenate(parts, labels.index(union.label))
+    for step in union.compactions:
+        values = summed_in_groups(values, labels.index(step.label), step.groups.array, step.count)
+    return Part(union.structure, values)
+
+
+def accumulate(total: Sum, left: Part, right: Part) -> Part:
+    """A sum that `structure.add` has worked out."""
+    if total.structure.scale is not None or left.is_pattern or right.is_pattern:
+        return Part(total.structure, None)
+    left, right = recast(left, total.left_first), recast(right, total.right_first)
+    masks: tuple[Mask, ...] = ()
+    if _selects(left) and _selects(right):
+        # An entry that is masked on both paths is masked.
+        where = _summed(total, (_where(left), left), (_where(right), right), lax.bitwise_or)
+        masks = (Mask(where, total.structure.values),)
+    left, right = settled(left), settled(right)
+    dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
+    a, b = (of_dtype(block.coefficient(), dtype) for block in (left, right))
+    return Part(total.structure, _summed(total, (a, left), (b, right), lax.add), masks=masks)
+
+
+def _where(block: Part) -> Any:
+    """Where a block that selects has values, as truth values like them."""
+    if block.values.dtype == bool:
+        return block.values
+    return _together(block.masks, block.structure.values, block.structure.value_shape)
+
+
+def _summed(
+    total: Sum,
+    left: tuple[Any, Part],
+    right: tuple[Any, Part],
+    plus: Callable[[Any, Any], Any],
+) -> Any:
+    """The values of two blocks, each put into its place in the sum."""
+    if total.beside is not None:
+        return _laid_beside(total, *((values, block.structure.values) for values, block in (left, right)))
+    placed = [
+        value if block.structure.scale is not None and _covers(axes) else place(value, block.structure.values, axes)
+        for (value, block), axes in ((left, total.left), (right, total.right))
+    ]
+    return plus(*_same_shape(*placed))
+
+
+def recast(block: Part, how: Recast | Refinement | None) -> Part:
+    """The same block under another structure."""
+    if how is None:
+        return block
+    block = settled(block)
+    if isinstance(how, Recast):
+        return Part(how.structure, block.placed(how.axes), block.dtype)
+    if block.values is None:
+        return Part(how.structure, None, block.dtype)
+    values, labels = view(block.values, how.axes)
+    return Part(how.structure, arranged(values, labels, how.structure.values), block.dtype)
+
+
+def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
+    """Input tangents that reveal every value of a block: one for each index of the labels only the input has.
+
+    Returns the tangents, stacked along the leading axis, and those labels.
+    """
+    own = tuple(label for label in labels_of(structure.inp) if label not in labels_of(structure.out))
+    axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.inp
+    tangents = place(np.ones((), np.float32), (), axes)
+    return reshaped(tangents, (prod(structure.sizes[n] for n in own), *structure.inp_shape)), own
+
+
+def read_values(structure: Structure, tangents: jax.Array, own: tuple[int, ...]) -> jax.Array:
+    """The values of a block from the output tangents that `seeds` gave rise to."""
+    axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.out
+    values, labels = view(reshaped(tangents, [axis_size(axis) for axis in axes]), axes)
+    # Along labels that the values lack, the block repeats them.
+    for label in [label for label in labels if label not in structure.values]:
+        values = lax.index_in_dim(values, 0, labels.index(label), keepdims=False)
+        labels.remove(label)
+    return arranged(values, labels, structure.values)
+
+
+def _laid_beside(total: Sum, left: tuple[Any, tuple], right: tuple[Any, tuple]) -> jax.Array:
+    """Two summands that do not overlap along one axis, with zeros between them."""
+    axis = total.beside
+    assert axis is not None
+    pieces = []
+    for (values, labels), axes in ((left, total.left), (right, total.right)):
+        (digit,) = axes[axis]
+        compact = (digit._replace(at=range(len(digit.at)), size=len(digit.at)),)
+        pieces.append((digit.at, place(values, labels, (*axes[:axis], compact, *axes[axis + 1 :]))))
+    (near_at, near), (far_at, far) = sorted(pieces, key=lambda piece: piece[0][0])
+    gap = far_at[0] - near_at[-1] - 1
+    if gap:
+        margins = [(0, gap if n == axis else 0, 0) for n in range(near.ndim)]
+        near = lax.pad(near, like(near, 0), margins)
+    return lax.concatenate([near, far], axis)
+
+
+def _covers(axes: Sequence[Axis]) -> bool:
+    """True if a known coefficient fills the whole sum, so that it can be added as a scalar."""
+    labels = [d.label for axis in axes for d in axis if d.label is not None]
+    return all(len(d.at) == d.size for axis in axes for d in axis) and len(set(labels)) == len(labels)
+
+
+def _same_shape(a: Any, b: Any) -> tuple[Any, Any]:
+    shape = a.shape or b.shape
+    return tuple(x if x.shape == shape else lax.broadcast_in_dim(x, shape, ()) for x in (a, b))  # type: ignore[return-value]
