@@ -275,7 +275,8 @@ def _compose(left: Structure, right: Structure) -> Product:
         labels.equate(inner, outer)
     out = [labels.resolve(axis) for axis in left.out]
     inp = [labels.resolve(axis) for axis in shifted(right.inp, offset)]
-    middle = [labels.resolve(axis) for axis in left.inp]
+    # A list may name the point that it meets more than once, so the labels of both sides count.
+    middle = [labels.resolve(axis) for axis in (*left.inp, *shifted(right.out, offset))]
     left_axes = [labels.resolve((whole(n, left.sizes[n]),)) for n in left.values]
     right_axes = [labels.resolve((whole(n + offset, right.sizes[n]),)) for n in right.values]
 
@@ -376,11 +377,8 @@ def add(left: Structure, right: Structure, anyway: bool = True) -> Sum | None:
     left_first, right_first = _aligned(left, right)
     total = _add(left_first.structure, right_first.structure)
     if total is None and anyway:
-        left_first, right_first = without_lists(left), without_lists(right)
+        left_first, right_first = _all_freed(left), _all_freed(right)
         total = _add(left_first.structure, right_first.structure)
-        if total is None:
-            left_first, right_first = _all_freed(left), _all_freed(right)
-            total = _add(left_first.structure, right_first.structure)
     if total is None:
         return None
     return replace(

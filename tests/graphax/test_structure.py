@@ -1,26 +1,31 @@
 """The algebra against dense matrices, over random structures."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphax import block as blocks
+from graphax import terms
 from graphax.axes import Digit, axis_size, point, whole
 from graphax.block import JacobianBlock
-from graphax.positions import progression
+from graphax.positions import listed, progression
 from graphax.structure import Structure, add, canonical, compose, dense, identity, zero
 
 SHAPES = [(), (2,), (6,), (3, 4), (2, 6), (12,), (4, 3), (2, 3, 2)]
 
 
 @st.composite
-def random_blocks(draw, out_shape, inp_shape) -> JacobianBlock:
-    """A block with random ties, windows, points, digits and values."""
+def random_blocks(draw, out_shape, inp_shape, lists=False) -> JacobianBlock:
+    """A block with random ties, windows, points, digits and values; with lists of positions, if wanted."""
     sizes: list[int] = []
 
     def digit(size: int) -> Digit:
-        kind = draw(st.sampled_from(["whole", "whole", "tied", "window", "point"]))
+        kind = draw(
+            st.sampled_from(["whole", "whole", "tied", "window", "point", *(["list", "tied list"] if lists else [])])
+        )
         if kind == "point":
             return point(draw(st.integers(0, size - 1)), size)
         if kind == "tied":
@@ -28,6 +33,12 @@ def random_blocks(draw, out_shape, inp_shape) -> JacobianBlock:
             if fitting:
                 label = draw(st.sampled_from(fitting))
                 return Digit(label, _placed(draw, sizes[label], size), size)
+        if kind == "tied list" and sizes:
+            label = draw(st.sampled_from(range(len(sizes))))
+            return Digit(label, _listed(draw, sizes[label], size), size)
+        if kind == "list":
+            sizes.append(draw(st.integers(2, size + 2)))
+            return Digit(len(sizes) - 1, _listed(draw, sizes[-1], size), size)
         length = size if kind != "window" else draw(st.integers(2, size))
         sizes.append(length)
         return Digit(len(sizes) - 1, _placed(draw, length, size), size)
@@ -57,21 +68,38 @@ def _placed(draw, length: int, size: int) -> range:
     return at[::-1] if draw(st.booleans()) else at
 
 
+def _listed(draw, length: int, size: int):
+    return listed(draw(st.lists(st.integers(0, size - 1), min_size=length, max_size=length)))
+
+
+@contextmanager
+def kept_apart(saving: int):
+    """Terms that one structure could hold stay apart if that saves so many numbers."""
+    before, terms.WORTH_KEEPING_APART = terms.WORTH_KEEPING_APART, saving
+    terms.add.cache_clear(), terms.compose.cache_clear()
+    try:
+        yield
+    finally:
+        terms.WORTH_KEEPING_APART = before
+        terms.add.cache_clear(), terms.compose.cache_clear()
+
+
 def matrix(block: JacobianBlock) -> np.ndarray:
     """The Jacobian by its definition, entry by entry."""
-    structure = block.structure
     result = np.zeros(block.shape)
-    for index in np.ndindex(*structure.sizes):
-        position = []
-        for axis in structure.out + structure.inp:
-            place = 0
-            for label, at, size in axis:
-                place = place * size + at[0 if label is None else index[label]]
-            position.append(place)
-        value = structure.scale
-        if value is None:
-            value = block.values[tuple(index[label] for label in structure.values)]
-        result[tuple(position)] = value
+    for part in block.parts:
+        structure = part.structure
+        for index in np.ndindex(*structure.sizes):
+            position = []
+            for axis in structure.out + structure.inp:
+                place = 0
+                for label, at, size in axis:
+                    place = place * size + at[0 if label is None else index[label]]
+                position.append(place)
+            value = structure.scale
+            if value is None:
+                value = part.values[tuple(index[label] for label in structure.values)]
+            result[tuple(position)] += value
     return result
 
 
@@ -106,6 +134,33 @@ def test_compose_is_the_matrix_product(data, out, middle, inp):
 def test_add_is_the_matrix_sum(data, out, inp):
     left, right = data.draw(random_blocks(out, inp)), data.draw(random_blocks(out, inp))
     np.testing.assert_allclose(matrix(blocks.add(left, right)), matrix(left) + matrix(right), atol=1e-12)
+
+
+@pytest.mark.parametrize("saving", [0, 4, 512])
+@given(st.data(), shapes, shapes, shapes)
+@settings(deadline=None, max_examples=60)
+def test_sums_of_terms_and_lists_multiply_and_add(saving, data, out, middle, inp):
+    """Products of sums and sums of products, of blocks with lists, as matrices; whatever is kept apart."""
+
+    def drawn(rows, columns):
+        return data.draw(random_blocks(rows, columns, lists=True))
+
+    with kept_apart(saving):
+        left, right = (blocks.add(drawn(*sides), drawn(*sides)) for sides in ((out, middle), (middle, inp)))
+        for block in (left, right):
+            np.testing.assert_allclose(block.todense(), matrix(block), atol=1e-12)
+            np.testing.assert_allclose(block.to_bcoo().todense(), matrix(block), atol=1e-12)
+            turned = np.moveaxis(
+                matrix(block), range(len(block.structure.out_shape)), range(-len(block.structure.out_shape), 0)
+            )
+            np.testing.assert_allclose(matrix(block.transpose()), turned, atol=1e-12)
+        expected = np.tensordot(matrix(left), matrix(right), len(middle))
+        product = blocks.compose(left, right)
+        got = np.zeros(expected.shape) if product is None else matrix(product)
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+        other = drawn(out, inp)
+        total = other if product is None else blocks.add(product, other)
+        np.testing.assert_allclose(matrix(total), expected + matrix(other), atol=1e-12)
 
 
 @given(st.data(), shapes, shapes)
