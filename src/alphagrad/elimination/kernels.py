@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from .structures import NO_EDGE
+
 _WITH_KERNELS = ("elimination", "finders", "policy")
 _SOURCES = sorted(path for folder in _WITH_KERNELS for path in (Path(__file__).parents[1] / folder).glob("*.py"))
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
@@ -67,8 +69,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
 
 
-class Table(NamedTuple):
-    """The algebra of structures, by open addressing, and facts about each structure."""
+class HashTable(NamedTuple):
+    """Products and sums of structures, by open addressing, and facts about each structure."""
 
     keys: np.ndarray
     result: np.ndarray
@@ -320,7 +322,7 @@ def _combine(net, table, vertex):
             if row < 0:
                 return UNKNOWN
             result = table.result[row]
-            if result >= 0:
+            if result != NO_EDGE:
                 net.now[MULTIPLICATIONS] += table.multiplications[row]
                 net.now[ADDITIONS] += table.additions[row]
                 source = net.edges[incoming, SOURCE]

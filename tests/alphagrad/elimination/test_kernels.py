@@ -73,7 +73,7 @@ def test_undoing_gives_the_graph_back(graph, shuffle):
     net = problem.net
     states = [(links(net), int(net.digest[0]), net.now[: kernels.DEPTH].tolist())]
     for node in order:
-        assert kernels.eliminate(net, problem.algebra.table, problem.prices, node) >= 0
+        assert kernels.eliminate(net, problem.structures.table, problem.prices, node) >= 0
         states.append((links(net), int(net.digest[0]), net.now[: kernels.DEPTH].tolist()))
     for state in reversed(states):
         assert (links(net), int(net.digest[0]), net.now[: kernels.DEPTH].tolist()) == state

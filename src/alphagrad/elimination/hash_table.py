@@ -1,0 +1,64 @@
+"""The table of structures as the kernels see it: rows found by open addressing, added when a kernel misses them."""
+
+import numpy as np
+
+from graphax import Structure
+
+from .kernels import PRODUCT, HashTable, insert
+from .structures import StructureTable
+
+
+class HashedStructures:
+    """Structures as numbers, and their products and sums as far as kernels have asked for them."""
+
+    def __init__(self, counting: str):
+        self._counting = counting
+        self._known = StructureTable(coefficients=True)
+        self._rows: list[tuple[int, ...]] = []
+        self._start(rows=1 << 10, structures=1 << 6)
+
+    def number(self, structure: Structure) -> int:
+        number = self._known.number(structure)
+        self._update()
+        return number
+
+    def learn(self) -> None:
+        """Find the product or sum that a kernel missed."""
+        operation, left, right = (int(x) for x in self.table.missing)
+        if operation == PRODUCT:
+            product = self._known.product(left, right)
+            found = product.result, product.counted(self._counting), product.additions
+        else:
+            total = self._known.sum(left, right)
+            found = total.equal, 0, total.equal_additions
+        self._rows.append((operation, left, right, *found))
+        self._update()
+
+    def _start(self, rows: int, structures: int) -> None:
+        self.table = _empty_table(rows, structures)
+        self._written, self._described = 0, 1
+
+    def _update(self) -> None:
+        """Write down what is new; in a larger table, that is everything."""
+        rows, structures = len(self.table.keys), len(self.table.stored)
+        crowded, full = 2 * len(self._rows) > rows, len(self._known) > structures
+        if crowded or full:
+            self._start(4 * rows if crowded else rows, 2 * structures if full else structures)
+        for number, structure in self._known.numbered(self._described):
+            self.table.stored[number] = structure.stored
+            self.table.signature[number] = np.random.default_rng(number - 1).integers(1 << 63, dtype=np.uint64) * 2 + 1
+        for row in self._rows[self._written :]:
+            insert(self.table, *row)
+        self._written, self._described = len(self._rows), len(self._known)
+
+
+def _empty_table(rows: int, structures: int) -> HashTable:
+    return HashTable(
+        keys=np.zeros(rows, np.uint64),
+        result=np.zeros(rows, np.int32),
+        multiplications=np.zeros(rows, np.int64),
+        additions=np.zeros(rows, np.int64),
+        stored=np.zeros(structures, np.int64),
+        signature=np.zeros(structures, np.uint64),
+        missing=np.zeros(3, np.int64),
+    )
