@@ -177,9 +177,10 @@ def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> Str
         return frozenset(results - {NO_EDGE})
 
     @cache
-    def closed(members: Members, fills: Members) -> Members:
+    def closed(initial: int | None, fills: Members) -> Members:
         """What an edge can become by any number of additions."""
-        found, todo = set(members), list(members)
+        found = set(fills) if initial is None else {initial, *fills}
+        todo = list(found)
         while todo:
             existing = todo.pop()
             for fill in fills:
@@ -198,6 +199,5 @@ def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> Str
             fills: Members = frozenset().union(*(products(sources[v], reachable[v][source]) for v in between))
             initial = graph.edges.get((target, source))
             if initial is not None or fills:
-                members = fills if initial is None else fills | {table.number(initial)}
-                sources[source] = closed(members, fills)
+                sources[source] = closed(None if initial is None else table.number(initial), fills)
     return table
