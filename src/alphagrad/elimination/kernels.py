@@ -180,25 +180,34 @@ def edge_digest(net, table, edge):
 
 
 @inlined
+def _append(net, edge, head, following, preceding):
+    """Put an edge at the end of the list of a node."""
+    last = net.edges[head, preceding]
+    net.edges[last, following], net.edges[edge, preceding] = edge, last
+    net.edges[edge, following], net.edges[head, preceding] = head, edge
+
+
+@inlined
+def _unlink(net, edge, following, preceding):
+    """Take an edge out of a list; it remembers its place there."""
+    before, after = net.edges[edge, preceding], net.edges[edge, following]
+    net.edges[before, following], net.edges[after, preceding] = after, before
+
+
+@inlined
+def _relink(net, edge, following, preceding):
+    """Put an edge back to where it was in a list."""
+    net.edges[net.edges[edge, preceding], following] = net.edges[net.edges[edge, following], preceding] = edge
+
+
+@inlined
 def connect(net, table, source, target, structure):
     """Add an edge to the pool."""
     edge = net.now[EDGES]
     net.now[EDGES] += 1
     net.edges[edge, SOURCE], net.edges[edge, TARGET], net.edges[edge, STRUCTURE] = source, target, structure
-    last = net.edges[target, PREV_IN]
-    net.edges[last, NEXT_IN], net.edges[edge, PREV_IN], net.edges[edge, NEXT_IN], net.edges[target, PREV_IN] = (
-        edge,
-        last,
-        target,
-        edge,
-    )
-    last = net.edges[source, PREV_OUT]
-    net.edges[last, NEXT_OUT], net.edges[edge, PREV_OUT], net.edges[edge, NEXT_OUT], net.edges[source, PREV_OUT] = (
-        edge,
-        last,
-        source,
-        edge,
-    )
+    _append(net, edge, target, NEXT_IN, PREV_IN)
+    _append(net, edge, source, NEXT_OUT, PREV_OUT)
     net.digest[0] += edge_digest(net, table, edge)
     net.now[LIVE] += table.stored[structure]
 
@@ -207,9 +216,7 @@ def connect(net, table, source, target, structure):
 def load(net, table, sources, targets, structures):
     """Fill an empty pool."""
     for node in range(len(net.mark)):
-        net.edges[node, NEXT_IN] = net.edges[node, PREV_IN] = net.edges[node, NEXT_OUT] = net.edges[node, PREV_OUT] = (
-            node
-        )
+        net.edges[node, NEXT_IN:] = node
     net.now[:] = 0
     net.digest[0] = 0
     net.stamp[:] = -1
@@ -219,28 +226,25 @@ def load(net, table, sources, targets, structures):
 
 
 @inlined
-def _detach(net, table, vertex):
-    """Unlink all edges of ``vertex`` from its neighbours; returns the numbers they hold."""
+def _detach(net, table, vertex, along, following, preceding):
+    """Unlink the edges of ``vertex`` on one side from its neighbours there; returns the numbers they hold."""
     dropped = 0
-    edge = net.edges[vertex, NEXT_IN]
+    edge = net.edges[vertex, along]
     while edge != vertex:
-        net.edges[net.edges[edge, PREV_OUT], NEXT_OUT], net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = (
-            net.edges[edge, NEXT_OUT],
-            net.edges[edge, PREV_OUT],
-        )
+        _unlink(net, edge, following, preceding)
         net.digest[0] -= edge_digest(net, table, edge)
         dropped += table.stored[net.edges[edge, STRUCTURE]]
-        edge = net.edges[edge, NEXT_IN]
-    edge = net.edges[vertex, NEXT_OUT]
-    while edge != vertex:
-        net.edges[net.edges[edge, PREV_IN], NEXT_IN], net.edges[net.edges[edge, NEXT_IN], PREV_IN] = (
-            net.edges[edge, NEXT_IN],
-            net.edges[edge, PREV_IN],
-        )
-        net.digest[0] -= edge_digest(net, table, edge)
-        dropped += table.stored[net.edges[edge, STRUCTURE]]
-        edge = net.edges[edge, NEXT_OUT]
+        edge = net.edges[edge, along]
     return dropped
+
+
+@inlined
+def _attach(net, vertex, back, following, preceding):
+    """Undo `_detach`, in the opposite order."""
+    edge = net.edges[vertex, back]
+    while edge != vertex:
+        _relink(net, edge, following, preceding)
+        edge = net.edges[edge, back]
 
 
 @kernel
@@ -256,22 +260,10 @@ def undo(net):
         if old >= 0:
             net.edges[edge, STRUCTURE] = old
         else:
-            net.edges[net.edges[edge, PREV_IN], NEXT_IN], net.edges[net.edges[edge, NEXT_IN], PREV_IN] = (
-                net.edges[edge, NEXT_IN],
-                net.edges[edge, PREV_IN],
-            )
-            net.edges[net.edges[edge, PREV_OUT], NEXT_OUT], net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = (
-                net.edges[edge, NEXT_OUT],
-                net.edges[edge, PREV_OUT],
-            )
-    edge = net.edges[vertex, PREV_OUT]
-    while edge != vertex:
-        net.edges[net.edges[edge, PREV_IN], NEXT_IN] = net.edges[net.edges[edge, NEXT_IN], PREV_IN] = edge
-        edge = net.edges[edge, PREV_OUT]
-    edge = net.edges[vertex, PREV_IN]
-    while edge != vertex:
-        net.edges[net.edges[edge, PREV_OUT], NEXT_OUT] = net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = edge
-        edge = net.edges[edge, PREV_IN]
+            _unlink(net, edge, NEXT_IN, PREV_IN)
+            _unlink(net, edge, NEXT_OUT, PREV_OUT)
+    _attach(net, vertex, PREV_OUT, NEXT_IN, PREV_IN)
+    _attach(net, vertex, PREV_IN, NEXT_OUT, PREV_OUT)
     for place in range(DEPTH):
         net.now[place] = net.saved[depth, place]
     net.digest[0] = net.saved_digest[depth]
@@ -344,7 +336,8 @@ def eliminate(net, table, prices, vertex):
     net.saved_digest[depth] = net.digest[0]
     net.eliminated[depth] = vertex
     net.now[DEPTH] += 1
-    dropped = _detach(net, table, vertex)
+    dropped = _detach(net, table, vertex, NEXT_IN, NEXT_OUT, PREV_OUT)
+    dropped += _detach(net, table, vertex, NEXT_OUT, NEXT_IN, PREV_IN)
     status = _combine(net, table, vertex)
     if status != DONE:
         undo(net)

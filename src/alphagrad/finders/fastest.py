@@ -21,7 +21,7 @@ from ..runtime.cost_model import CostModel, measured, rank_correlation, this_mac
 from ..runtime.workload import kernel_statements, workload
 from .budget import Budget, Progress
 from .result import SearchResult
-from .run import run
+from .run import Trial, run
 
 # What is searched for first. Most additions are fused with a product, so they cost little.
 COUNTED = Objective("weighted", "folded", (1.0, 0.25))
@@ -132,7 +132,7 @@ def fastest(
     graph: ComputationGraph,
     budget: Budget,
     seed: int,
-    starts: Sequence[Order],
+    starts: tuple[Order, ...],
     progress: Callable[[Progress], None] | None,
 ) -> RuntimeResult:
     """Search by counts, rank what is found by the model, and measure the best few. Ctrl-C ends the search, or the
@@ -144,7 +144,7 @@ def fastest(
     found, evaluations, stopped = [], 0, "budget"
     for trial in range(TRIALS):
         share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
-        result = run(graph, COUNTED, "auto", share, seed + trial, starts, progress)
+        result = run(Trial(graph, COUNTED, "auto", share, seed + trial, starts), progress)
         found.append(result.order)
         evaluations += result.evaluations
         if result.stopped == "interrupted":

@@ -7,6 +7,7 @@ is used more than once, and by where it stands in the program. Markowitz's rule,
 
 import heapq
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from graphax.order import PRESETS, preset
 
 from ..elimination.kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
-from ..elimination.problem import Problem, TooLarge
-from .finder import Step
+from ..elimination.problem import Problem
+from .finder import Step, attempted
 
 # Up to this size all presets are tried; they are Python.
 PRESETS_LIMIT = 1500
@@ -95,10 +96,7 @@ def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
 
 def corners(problem: Problem) -> Iterator[Step]:
     for weights in CORNERS:
-        try:
-            yield Step(greedy_order(problem, np.array(weights, float)), 1)
-        except TooLarge:
-            yield Step(None, 1)
+        yield attempted(partial(greedy_order, problem, np.array(weights, float)))
 
 
 def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
@@ -110,7 +108,4 @@ def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
         weights[3] *= rng.choice((-1, 1))
         weights[4] *= 0.3
         weights[0] = max(weights[0], 1e-3)
-        try:
-            yield Step(greedy_order(problem, weights, seed * 1_000_003 + number), 1)
-        except TooLarge:
-            yield Step(None, 1)
+        yield attempted(partial(greedy_order, problem, weights, seed * 1_000_003 + number))

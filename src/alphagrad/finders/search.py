@@ -14,10 +14,10 @@ from ..tasks.task import Task
 from . import records
 from .budget import Budget, Progress
 from .fastest import COUNTED, Function, fastest
-from .pool import Request, run_on
+from .pool import run_on
 from .portfolio import FINDERS
 from .result import SearchResult
-from .run import run
+from .run import Trial, run
 
 
 def search(
@@ -86,10 +86,9 @@ def search(
     if minimize == "runtime":
         timed = _timed(target, args, argnums, has_aux, batch_axes)
         return fastest(timed, graph, limit, seed, starts, progress)
-    if workers == 1 and executor is None:
-        result = run(graph, objective, method, limit, seed, starts, progress)
-    else:
-        result = run_on(executor, workers, Request(graph, objective, method, limit, seed, starts), progress)
+    trial = Trial(graph, objective, method, limit, seed, starts)
+    in_process = workers == 1 and executor is None
+    result = run(trial, progress) if in_process else run_on(executor, workers, trial, progress)
     if record:
         records.offer(result)
     return result
