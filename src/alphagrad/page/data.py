@@ -70,17 +70,8 @@ def source_of(vertex: Vertex) -> tuple[str, str]:
 
 
 def _order(replay: Replay, structures: StructureTable) -> dict[str, Any]:
-    return {
-        "name": replay.name,
-        "found": replay.found,
-        "multiplications": replay.cost.multiplications,
-        "additions": replay.cost.additions,
-        "peak": replay.cost.peak,
-        "steps": [
-            [move.vertex, move.multiplications, move.additions, _flat(move.edges.items(), structures)]
-            for move in replay.moves
-        ],
-    }
+    steps = [[m.vertex, m.multiplications, m.additions, _flat(m.edges.items(), structures)] for m in replay.moves]
+    return {**replay.summary(), "steps": steps}
 
 
 def _flat(edges: Iterable[tuple[Edge, Structure]], structures: StructureTable) -> list[Any]:

@@ -5,7 +5,7 @@ from html import escape
 from graphax import Structure
 from graphax.graph import Vertex
 
-from .layout import Layout, Point, lay_out
+from .layout import Placement, Point, lay_out
 from .replay import Replay
 
 FILLS = {"input": "#dbeef0", "intermediate": "#eef0f3", "output": "#fbe9d0"}
@@ -43,7 +43,7 @@ def _dashes(structure: Structure) -> str:
     return "" if structure.scale is None else ' stroke-dasharray="4 3"'
 
 
-def _path(layout: Layout, target: int, source: int, original: bool) -> str:
+def _path(layout: Placement, target: int, source: int, original: bool) -> str:
     """A smooth curve from left to right that is horizontal at both ends and never swings beyond its points."""
     bends = layout.bends.get((target, source), ()) if original else ()
     (x, y), (across, down) = layout.places[source], layout.places[target]

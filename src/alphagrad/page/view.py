@@ -100,15 +100,5 @@ def summary(view: View) -> dict[str, Any]:
         "target": view.title,
         "counting": view.counting,
         "bound": view.bound,
-        "orders": [
-            {
-                "name": replay.name,
-                "found": replay.found,
-                "multiplications": replay.cost.multiplications,
-                "additions": replay.cost.additions,
-                "peak": replay.cost.peak,
-                "order": list(replay.order),
-            }
-            for replay in view.replays
-        ],
+        "orders": [{**replay.summary(), "order": list(replay.order)} for replay in view.replays],
     }
