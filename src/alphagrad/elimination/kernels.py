@@ -26,7 +26,7 @@ _SOURCES = sorted(path for folder in _WITH_KERNELS for path in (Path(__file__).p
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
-def compiled(function: Callable, **options: Any) -> Callable:
+def allocating(function: Callable, **options: Any) -> Callable:
     """Compile a kernel at its first call, or load it from the cache of an earlier process.
 
     Kernels inline each other, but numba takes a cached one for good as long as its own file is unchanged. So all of
@@ -47,14 +47,14 @@ def _readable(load: Callable[[], dict]) -> dict:
         return {}
 
 
-def kernel(function: Callable) -> Callable:
+def compiled(function: Callable) -> Callable:
     """Compile a kernel that allocates nothing: without reference counts calls are four times faster."""
-    return compiled(function, _nrt=False)
+    return allocating(function, _nrt=False)
 
 
 def inlined(function: Callable) -> Callable:
     """A kernel that is written into its callers, so that its arguments are not passed."""
-    return compiled(function, _nrt=False, inline="always")
+    return allocating(function, _nrt=False, inline="always")
 
 
 DONE, UNKNOWN, FULL = 0, 1, 2
@@ -121,19 +121,19 @@ def mixed(x):
     return x ^ (x >> np.uint64(27))
 
 
-@kernel
+@compiled
 def random_bits(rng):
     rng[0] += _MIX
     return mixed(rng[0])
 
 
-@kernel
+@compiled
 def random_unit(rng):
     """Uniform in (0, 1]."""
     return (np.float64(random_bits(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
-@kernel
+@compiled
 def random_below(rng, limit):
     return np.int64(random_bits(rng) >> np.uint64(33)) % limit
 
@@ -159,7 +159,7 @@ def find(table, operation, left, right):
     return np.int64(row)
 
 
-@kernel
+@compiled
 def insert(table, operation, left, right, result, multiplications, additions):
     key = table_key(operation, left, right)
     mask = np.uint64(len(table.keys) - 1)
@@ -212,7 +212,7 @@ def connect(net, table, source, target, structure):
     net.now[LIVE] += table.stored[structure]
 
 
-@kernel
+@compiled
 def load(net, table, sources, targets, structures):
     """Fill an empty pool."""
     for node in range(len(net.mark)):
@@ -247,7 +247,7 @@ def _attach(net, vertex, back, following, preceding):
         edge = net.edges[edge, back]
 
 
-@kernel
+@compiled
 def undo(net):
     """Take the last elimination back."""
     net.now[DEPTH] -= 1
@@ -327,7 +327,7 @@ def _combine(net, table, vertex):
     return DONE
 
 
-@kernel
+@compiled
 def eliminate(net, table, prices, vertex):
     """Eliminate ``vertex`` and return what that is charged, or minus a status if it could not be done."""
     depth = net.now[DEPTH]
@@ -352,31 +352,37 @@ def eliminate(net, table, prices, vertex):
     return price
 
 
-@kernel
+@compiled
 def rewind(net, depth):
     while net.now[DEPTH] > depth:
         undo(net)
 
 
-@kernel
-def list_neighbours(net, vertex, into):
-    """Write the nodes before and after ``vertex`` to ``into`` and return how many there are. If it was eliminated last,
-    those are the ones whose edges changed."""
-    count = 0
-    edge = net.edges[vertex, NEXT_IN]
+@compiled
+def advance(net, table, prices, order, depth):
+    """Eliminate along ``order``, of which all products and sums are known, up to a depth."""
+    while net.now[DEPTH] < depth:
+        eliminate(net, table, prices, order[net.now[DEPTH]])
+
+
+@inlined
+def _list_ends(net, vertex, along, end, into, count):
+    edge = net.edges[vertex, along]
     while edge != vertex:
-        into[count] = net.edges[edge, SOURCE]
+        into[count] = net.edges[edge, end]
         count += 1
-        edge = net.edges[edge, NEXT_IN]
-    edge = net.edges[vertex, NEXT_OUT]
-    while edge != vertex:
-        into[count] = net.edges[edge, TARGET]
-        count += 1
-        edge = net.edges[edge, NEXT_OUT]
+        edge = net.edges[edge, along]
     return count
 
 
-@kernel
+@compiled
+def list_neighbours(net, vertex, into):
+    """Write the nodes before and after ``vertex`` to ``into`` and return how many there are. If it was eliminated last,
+    those are the ones whose edges changed."""
+    return _list_ends(net, vertex, NEXT_OUT, TARGET, into, _list_ends(net, vertex, NEXT_IN, SOURCE, into, 0))
+
+
+@compiled
 def price_of(net, table, prices, vertex):
     """What eliminating ``vertex`` now would be charged, or minus a status."""
     price = eliminate(net, table, prices, vertex)
@@ -385,7 +391,7 @@ def price_of(net, table, prices, vertex):
     return price
 
 
-@kernel
+@compiled
 def evaluate(net, table, prices, order, price, digest):
     """Eliminate along ``order``, noting what each step is charged and the state after it. Leaves the net eliminated."""
     for position in range(net.now[DEPTH], len(order)):

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphax.order import PRESETS, preset
 
-from ..elimination.kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
+from ..elimination.kernels import DONE, EDGES, NEXT_OUT, allocating, eliminate, list_neighbours, mixed, undo
 from ..elimination.problem import Problem
 from .finder import Step, attempted
 
@@ -24,7 +24,7 @@ PRESETS_LIMIT = 1500
 CORNERS = ((1, 0, 0, 0, 0), (1, 0.5, 0, 0, 0), (0.001, 0, 10, -1, 0), (1, 0, 1, -1, 0))
 
 
-@compiled
+@allocating
 def _score(net, table, prices, weights, seed, vertex):
     """The score of a vertex, or minus infinity and a status if it is not known."""
     edges = net.now[EDGES]
@@ -40,7 +40,7 @@ def _score(net, table, prices, weights, seed, vertex):
     return score, DONE
 
 
-@compiled
+@allocating
 def build(net, table, prices, weights, seed, order):
     """Eliminate the vertex with the lowest score again and again; only neighbours are scored anew."""
     size = len(order)

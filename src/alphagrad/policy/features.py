@@ -19,9 +19,9 @@ from ..elimination.kernels import (
     NEXT_OUT,
     SOURCE,
     TARGET,
+    compiled,
     eliminate,
     inlined,
-    kernel,
     price_of,
     undo,
 )
@@ -98,7 +98,7 @@ def new_board(problem: Problem) -> Board:
     return Board(np.array([unit]), bound, price, features)
 
 
-@kernel
+@compiled
 def _price_all(net, table, prices, into):
     for vertex in range(len(into)):
         price = price_of(net, table, prices, vertex)
@@ -156,7 +156,7 @@ def _compressed_price(board, price):
     return _compressed(price * UNITS / board.unit[0])
 
 
-@kernel
+@compiled
 def _look(net, table, prices, board, vertex, side):
     """Write what stands before (``side`` is 0) or after (1) the vertex that was just eliminated. Returns a status and
     how many neighbours there are."""
@@ -189,7 +189,7 @@ def _look(net, table, prices, board, vertex, side):
     return DONE, degree
 
 
-@kernel
+@compiled
 def describe(net, table, prices, board, vertex):
     """Write the features of ``vertex`` as the graph is now; the prices of its neighbours must be known. Returns a
     status."""
