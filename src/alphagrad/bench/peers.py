@@ -6,6 +6,7 @@ from importlib import import_module
 from math import prod
 
 from ..errors import AlphagradError
+from . import casadi_peer
 from .case import Case
 from .contender import Contender, Ready, compiled
 from .orders import Unavailable
@@ -53,10 +54,4 @@ def _asdex(case: Case) -> Ready:
             raise Unavailable(f"asdex: {str(error).splitlines()[0]}") from None
 
 
-def _casadi(case: Case) -> Ready:
-    from .casadi_peer import prepare
-
-    return prepare(case)
-
-
-PEERS: dict[str, Callable[[Case], Ready]] = {"casadi": _casadi, "asdex": _asdex}
+PEERS: dict[str, Callable[[Case], Ready]] = {"casadi": casadi_peer.prepare, "asdex": _asdex}

@@ -100,14 +100,10 @@ class _Side:
             known = self._known_paths(start, before, after)
             certain = self._certainly_valued(start, before)
             valued = {n: int(n in certain or n not in known) for n in cone}
-            scaled = {n: int(valued[n] or self._is_scaled(known[n])) for n in cone}
+            scaled = {n: int(valued[n] or _is_scaled(known[n])) for n in cone}
         valued.update(dict.fromkeys(before, _UNLIMITED))
         scaled.update(dict.fromkeys(before, _UNLIMITED))
         return valued, scaled
-
-    def _is_scaled(self, coefficient: Coefficient) -> bool:
-        # Bracketed another way, it might round to one.
-        return coefficient is not None and abs(abs(coefficient) - 1) > 1e-6
 
     def _known_paths(self, start: int, before: Vertices, after: Vertices) -> dict[int, Coefficient]:
         """The vertices with a path of known numbers that passes none of ``after``, and the number that all those
@@ -143,3 +139,8 @@ class _Side:
                 if here in known and coefficient is not None:
                     known.add(there)
         return valued
+
+
+def _is_scaled(coefficient: Coefficient) -> bool:
+    # Bracketed another way, it might round to one.
+    return coefficient is not None and abs(abs(coefficient) - 1) > 1e-6

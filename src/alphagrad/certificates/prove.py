@@ -108,8 +108,7 @@ class Prover:
     def _offer(self, order: list[int]) -> None:
         """Take note of an order of the core."""
         whole = (*self._core.eliminated, *order)
-        state = ScalarGraph(self._graph, self._counting)
-        cost = sum(state.eliminate(vertex) for vertex in whole)
+        cost = self._graph.cost(whole, self._counting).multiplications
         if self._cost is None or cost < self._cost:
             self._order, self._cost = whole, cost
             self._upper = min(self._upper, cost)

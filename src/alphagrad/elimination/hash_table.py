@@ -1,11 +1,74 @@
 """The table of structures as the kernels see it: rows found by open addressing, added when a kernel misses them."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from graphax import Structure
 
-from .kernels import PRODUCT, HashTable, insert
+from .compiling import compiled, inlined
+from .random_numbers import MIX
 from .structures import StructureTable
+
+PRODUCT, SUM = 0, 1
+
+
+class HashTable(NamedTuple):
+    """Products and sums of structures, by open addressing, and facts about each structure."""
+
+    keys: np.ndarray
+    result: np.ndarray
+    multiplications: np.ndarray
+    additions: np.ndarray
+    stored: np.ndarray
+    signature: np.ndarray
+    missing: np.ndarray
+
+
+def _empty_table(rows: int, structures: int) -> HashTable:
+    return HashTable(
+        keys=np.zeros(rows, np.uint64),
+        result=np.zeros(rows, np.int32),
+        multiplications=np.zeros(rows, np.int64),
+        additions=np.zeros(rows, np.int64),
+        stored=np.zeros(structures, np.int64),
+        signature=np.zeros(structures, np.uint64),
+        missing=np.zeros(3, np.int64),
+    )
+
+
+@inlined
+def table_key(operation, left, right):
+    return (
+        (np.uint64(operation) << np.uint64(62)) + (np.uint64(left) << np.uint64(31)) + np.uint64(right) + np.uint64(1)
+    )
+
+
+@inlined
+def find(table, operation, left, right):
+    """The row of a product or sum, or -1 if it is not known yet."""
+    key = table_key(operation, left, right)
+    mask = np.uint64(len(table.keys) - 1)
+    row = (key * MIX >> np.uint64(20)) & mask
+    while table.keys[row] != key:
+        if table.keys[row] == 0:
+            table.missing[0], table.missing[1], table.missing[2] = operation, left, right
+            return np.int64(-1)
+        row = (row + np.uint64(1)) & mask
+    return np.int64(row)
+
+
+@compiled
+def insert(table, operation, left, right, result, multiplications, additions):
+    key = table_key(operation, left, right)
+    mask = np.uint64(len(table.keys) - 1)
+    row = (key * MIX >> np.uint64(20)) & mask
+    while table.keys[row] != 0:
+        row = (row + np.uint64(1)) & mask
+    table.keys[row] = key
+    table.result[row] = result
+    table.multiplications[row] = multiplications
+    table.additions[row] = additions
 
 
 class HashedStructures:
@@ -50,15 +113,3 @@ class HashedStructures:
         for row in self._rows[self._written :]:
             insert(self.table, *row)
         self._written, self._described = len(self._rows), len(self._known)
-
-
-def _empty_table(rows: int, structures: int) -> HashTable:
-    return HashTable(
-        keys=np.zeros(rows, np.uint64),
-        result=np.zeros(rows, np.int32),
-        multiplications=np.zeros(rows, np.int64),
-        additions=np.zeros(rows, np.int64),
-        stored=np.zeros(structures, np.int64),
-        signature=np.zeros(structures, np.uint64),
-        missing=np.zeros(3, np.int64),
-    )

@@ -10,75 +10,21 @@ fills from `graphax.structure` when a kernel meets a pair for the first time: a 
 called again. Pools that are full are handled alike. So the counts are those of `graphax.plan`, by construction.
 """
 
-import hashlib
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from .compiling import compiled, inlined
+from .hash_table import PRODUCT, SUM, find
+from .random_numbers import MIX, mixed
 from .structures import NO_EDGE
 
-_WITH_KERNELS = ("elimination", "finders", "policy")
-_SOURCES = sorted(path for folder in _WITH_KERNELS for path in (Path(__file__).parents[1] / folder).glob("*.py"))
-_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
-
-
-def allocating(function: Callable, **options: Any) -> Callable:
-    """Compile a kernel at its first call, or load it from the cache of an earlier process.
-
-    Kernels inline each other, but numba takes a cached one for good as long as its own file is unchanged. So all of
-    them are stamped with the content of all files that have kernels.
-    """
-    dispatcher = njit(cache=True, **options)(function)
-    file = dispatcher._cache._cache_file
-    file._source_stamp = _STAMP
-    file._load_index = partial(_readable, file._load_index)
-    return dispatcher
-
-
-def _readable(load: Callable[[], dict]) -> dict:
-    """What a cache has. One of another version may name types that are no more, and has nothing then."""
-    try:
-        return load()
-    except (ImportError, AttributeError):
-        return {}
-
-
-def compiled(function: Callable) -> Callable:
-    """Compile a kernel that allocates nothing: without reference counts calls are four times faster."""
-    return allocating(function, _nrt=False)
-
-
-def inlined(function: Callable) -> Callable:
-    """A kernel that is written into its callers, so that its arguments are not passed."""
-    return allocating(function, _nrt=False, inline="always")
-
-
 DONE, UNKNOWN, FULL = 0, 1, 2
-PRODUCT, SUM = 0, 1
 # Places in `Net.now` and in the rows of `Net.saved`.
 EDGES, LOGGED, LIVE, MULTIPLICATIONS, ADDITIONS, DEPTH, STAMP = range(7)
 # Columns of `Net.edges`: one row is one cache line.
 SOURCE, TARGET, STRUCTURE, NEXT_IN, PREV_IN, NEXT_OUT, PREV_OUT = range(7)
 COLUMNS = 8
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
-
-
-class HashTable(NamedTuple):
-    """Products and sums of structures, by open addressing, and facts about each structure."""
-
-    keys: np.ndarray
-    result: np.ndarray
-    multiplications: np.ndarray
-    additions: np.ndarray
-    stored: np.ndarray
-    signature: np.ndarray
-    missing: np.ndarray
 
 
 class Net(NamedTuple):
@@ -105,6 +51,23 @@ class Net(NamedTuple):
     digest: np.ndarray
 
 
+def empty_net(nodes: int, vertices: int, edges: int, room: int) -> Net:
+    """A pool without edges, with room for those there are and so many more."""
+    depths = vertices + 1
+    return Net(
+        edges=np.zeros((nodes + edges + room, COLUMNS), np.int32),
+        log=np.zeros((room, 2), np.int32),
+        eliminated=np.zeros(depths, np.int32),
+        peak=np.zeros(depths, np.int64),
+        saved=np.zeros((depths, DEPTH), np.int64),
+        saved_digest=np.zeros(depths, np.uint64),
+        mark=np.zeros(nodes, np.int32),
+        stamp=np.zeros(nodes, np.int64),
+        now=np.zeros(STAMP + 1, np.int64),
+        digest=np.zeros(1, np.uint64),
+    )
+
+
 class Prices(NamedTuple):
     """What an elimination is charged: a weight for each operation, and a power of the live numbers relative to a
     reference, whose sum over all eliminations stands for the peak."""
@@ -116,66 +79,9 @@ class Prices(NamedTuple):
 
 
 @inlined
-def mixed(x):
-    x = (x ^ (x >> np.uint64(30))) * _MIX_2
-    return x ^ (x >> np.uint64(27))
-
-
-@compiled
-def random_bits(rng):
-    rng[0] += _MIX
-    return mixed(rng[0])
-
-
-@compiled
-def random_unit(rng):
-    """Uniform in (0, 1]."""
-    return (np.float64(random_bits(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
-
-
-@compiled
-def random_below(rng, limit):
-    return np.int64(random_bits(rng) >> np.uint64(33)) % limit
-
-
-@inlined
-def table_key(operation, left, right):
-    return (
-        (np.uint64(operation) << np.uint64(62)) + (np.uint64(left) << np.uint64(31)) + np.uint64(right) + np.uint64(1)
-    )
-
-
-@inlined
-def find(table, operation, left, right):
-    """The row of a product or sum, or -1 if it is not known yet."""
-    key = table_key(operation, left, right)
-    mask = np.uint64(len(table.keys) - 1)
-    row = (key * _MIX >> np.uint64(20)) & mask
-    while table.keys[row] != key:
-        if table.keys[row] == 0:
-            table.missing[0], table.missing[1], table.missing[2] = operation, left, right
-            return np.int64(-1)
-        row = (row + np.uint64(1)) & mask
-    return np.int64(row)
-
-
-@compiled
-def insert(table, operation, left, right, result, multiplications, additions):
-    key = table_key(operation, left, right)
-    mask = np.uint64(len(table.keys) - 1)
-    row = (key * _MIX >> np.uint64(20)) & mask
-    while table.keys[row] != 0:
-        row = (row + np.uint64(1)) & mask
-    table.keys[row] = key
-    table.result[row] = result
-    table.multiplications[row] = multiplications
-    table.additions[row] = additions
-
-
-@inlined
 def edge_digest(net, table, edge):
     source, target = np.uint64(net.edges[edge, SOURCE]), np.uint64(net.edges[edge, TARGET])
-    ends = mixed((source << np.uint64(32)) + target + _MIX) | np.uint64(1)
+    ends = mixed((source << np.uint64(32)) + target + MIX) | np.uint64(1)
     return ends * table.signature[net.edges[edge, STRUCTURE]]
 
 

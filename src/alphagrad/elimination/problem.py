@@ -10,21 +10,7 @@ from graphax.bound import vertex_bounds
 
 from ..errors import SearchError
 from .hash_table import HashedStructures
-from .kernels import (
-    ADDITIONS,
-    COLUMNS,
-    DEPTH,
-    DONE,
-    FULL,
-    LIVE,
-    MULTIPLICATIONS,
-    STAMP,
-    Net,
-    Prices,
-    evaluate,
-    load,
-    rewind,
-)
+from .kernels import ADDITIONS, DONE, FULL, LIVE, MULTIPLICATIONS, Net, Prices, empty_net, evaluate, load, rewind
 from .objective import Objective
 
 # The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
@@ -66,21 +52,7 @@ class Problem:
         self.prices = self.plain_prices._replace(addition=self.plain_prices.addition + TIE_BREAK)
 
     def _new_net(self, room: int) -> Net:
-        nodes = len(self.numbers)
-        pool = nodes + len(self._edges[0]) + room
-        depths = self.size + 1
-        net = Net(
-            edges=np.zeros((pool, COLUMNS), np.int32),
-            log=np.zeros((room, 2), np.int32),
-            eliminated=np.zeros(depths, np.int32),
-            peak=np.zeros(depths, np.int64),
-            saved=np.zeros((depths, DEPTH), np.int64),
-            saved_digest=np.zeros(depths, np.uint64),
-            mark=np.zeros(nodes, np.int32),
-            stamp=np.zeros(nodes, np.int64),
-            now=np.zeros(STAMP + 1, np.int64),
-            digest=np.zeros(1, np.uint64),
-        )
+        net = empty_net(len(self.numbers), self.size, len(self._edges[0]), room)
         load(net, self.structures.table, *self._edges)
         return net
 

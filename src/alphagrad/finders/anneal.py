@@ -11,18 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import (
-    DONE,
-    advance,
-    compiled,
-    eliminate,
-    evaluate,
-    list_neighbours,
-    random_below,
-    random_unit,
-    rewind,
-)
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DONE, advance, eliminate, evaluate, list_neighbours, rewind
 from ..elimination.problem import Problem, TooLarge
+from ..elimination.random_numbers import random_below, random_unit
 from .finder import Step, cheapest
 
 # Moves tried at each place of the cursor, and about how many between two looks at the clock.

@@ -5,7 +5,8 @@ from itertools import count
 
 import numpy as np
 
-from ..elimination.kernels import DONE, compiled, eliminate, price_of, rewind
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DONE, eliminate, price_of, rewind
 from ..elimination.problem import Problem
 from .finder import Step, cheapest
 

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, advance, compiled, eliminate, price_of, undo
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, advance, eliminate, price_of, undo
 from ..elimination.problem import Problem
 from .finder import Step, cheapest
 

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from graphax.order import PRESETS, preset
 
 from ..elimination.objective import Objective
 from ..errors import SearchError
-from ..runtime.cost_model import CostModel, measured, rank_correlation, this_machine
+from ..runtime.cost_model import CostModel, measured, rank_correlation, repeated, this_machine
 from ..runtime.workload import kernel_statements, workload
 from .budget import Budget, Progress
 from .result import SearchResult
@@ -32,7 +32,7 @@ BATCH = 16_384
 
 
 @dataclass(frozen=True)
-class Function:
+class MappedFunction:
     """What is to be fast: the Jacobian of a function, at many points at once.
 
     Attributes:
@@ -50,22 +50,16 @@ class Function:
 
     @property
     def dtype(self) -> str:
-        return str(jnp.result_type(*(leaf for leaf in jax.tree.leaves(self.args))))
+        return str(jnp.result_type(*jax.tree.leaves(self.args)))
 
     def call(self, order: Any) -> Callable[[], Any]:
         """Computes the Jacobian at all points."""
         jacobian = gx.jacve(self.function, self.argnums, self.has_aux, order=order)
         points = [
-            value if axis is None else jax.tree.map(partial(_repeated, self.batch), value)
+            value if axis is None else jax.tree.map(partial(repeated, self.batch), value)
             for value, axis in zip(self.args, self.batch_axes, strict=True)
         ]
-        axes = tuple(None if axis is None else 0 for axis in self.batch_axes)
-        return partial(jax.jit(jax.vmap(jacobian, in_axes=axes)), *points)
-
-
-def _repeated(batch: int, value: Any) -> Any:
-    value = jnp.asarray(value)
-    return jnp.broadcast_to(value, (batch, *value.shape)) + jnp.zeros((), value.dtype)
+        return partial(jax.jit(jax.vmap(jacobian, in_axes=self.batch_axes)), *points)
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,7 @@ def _shown(nanoseconds: float | None) -> str:
 
 
 def fastest(
-    target: Function,
+    target: MappedFunction,
     graph: ComputationGraph,
     budget: Budget,
     seed: int,
@@ -174,7 +168,7 @@ def fastest(
     )
 
 
-def _model(target: Function) -> CostModel | None:
+def _model(target: MappedFunction) -> CostModel | None:
     """None where there is no native backend to model."""
     if jax.default_backend() != "cpu" or target.dtype not in ("float32", "float64"):
         return None
@@ -196,7 +190,7 @@ def _distinct(orders: Sequence[Order]) -> list[Order]:
     return list({order.vertices: order for order in reversed(orders)}.values())[::-1]
 
 
-def _predicted(target: Function, model: CostModel | None, order: Order) -> Candidate:
+def _predicted(target: MappedFunction, model: CostModel | None, order: Order) -> Candidate:
     if model is None:
         return Candidate(order, None)
     try:
@@ -206,10 +200,10 @@ def _predicted(target: Function, model: CostModel | None, order: Order) -> Candi
     return Candidate(order, model.predict(workload(program)))
 
 
-def _measured(target: Function, ranked: list[Candidate], seconds: float) -> list[Candidate]:
+def _measured(target: MappedFunction, ranked: list[Candidate], seconds: float) -> list[Candidate]:
     """The best few, and the baselines, with what they took, the fastest first; then the others."""
     chosen = [c for n, c in enumerate(ranked) if n < MEASURED or c.order.finder in BASELINES]
     calls = {number: target.call(candidate.order) for number, candidate in enumerate(chosen)}
     least = measured(calls, REPEAT, seconds)
-    timed = [Candidate(c.order, c.predicted, 1e9 * least[number] / target.batch) for number, c in enumerate(chosen)]
+    timed = [replace(c, measured=1e9 * least[number] / target.batch) for number, c in enumerate(chosen)]
     return [*sorted(timed, key=lambda c: c.measured or math.inf), *(c for c in ranked if c not in chosen)]

@@ -14,8 +14,10 @@ import numpy as np
 
 from graphax.order import PRESETS, preset
 
-from ..elimination.kernels import DONE, EDGES, NEXT_OUT, allocating, eliminate, list_neighbours, mixed, undo
+from ..elimination.compiling import allocating
+from ..elimination.kernels import DONE, EDGES, NEXT_OUT, eliminate, list_neighbours, undo
 from ..elimination.problem import Problem
+from ..elimination.random_numbers import mixed
 from .finder import Step, attempted
 
 # Up to this size all presets are tried; they are Python.

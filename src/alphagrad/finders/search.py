@@ -13,7 +13,7 @@ from ..errors import SearchError, whole_number
 from ..tasks.task import Task
 from . import records
 from .budget import Budget, Progress
-from .fastest import COUNTED, Function, fastest
+from .fastest import COUNTED, MappedFunction, fastest
 from .pool import run_on
 from .portfolio import FINDERS
 from .result import SearchResult
@@ -94,12 +94,12 @@ def search(
     return result
 
 
-def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> Function:
+def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> MappedFunction:
     """What is to be fast."""
     if isinstance(target, ComputationGraph):
         raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
     if isinstance(target, Task):
-        return Function(target.function, target.arguments(), target.argnums, False, target.batch_axes)
+        return MappedFunction(target.function, target.arguments(), target.argnums, False, target.batch_axes)
     numbers = positions(argnums)
     default = tuple(0 if n in numbers else None for n in range(len(args)))
     axes = default if batch_axes is None else tuple(batch_axes) if isinstance(batch_axes, Sequence) else ()
@@ -107,7 +107,7 @@ def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_
         raise SearchError(
             f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {batch_axes!r}"
         )
-    return Function(target, tuple(args), argnums, has_aux, axes)
+    return MappedFunction(target, tuple(args), argnums, has_aux, axes)
 
 
 def graph_of(

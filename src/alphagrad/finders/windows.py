@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..elimination.kernels import DEPTH, DONE, advance, compiled, eliminate, price_of, rewind, undo
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DEPTH, DONE, advance, eliminate, price_of, rewind, undo
 from ..elimination.problem import Problem
 from .anneal import BEST, CURRENT, CURSOR, Walk, new_walk, prepare, settle
 from .finder import Step, cheapest

@@ -11,20 +11,8 @@ import numpy as np
 
 from graphax import ComputationGraph
 
-from ..elimination.kernels import (
-    DONE,
-    EDGES,
-    LIVE,
-    NEXT_IN,
-    NEXT_OUT,
-    SOURCE,
-    TARGET,
-    compiled,
-    eliminate,
-    inlined,
-    price_of,
-    undo,
-)
+from ..elimination.compiling import compiled, inlined
+from ..elimination.kernels import DONE, EDGES, LIVE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, price_of, undo
 from ..elimination.problem import Problem
 
 DYNAMIC = (

@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import DEPTH, DONE, compiled, eliminate, list_neighbours, price_of, random_unit
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DEPTH, DONE, eliminate, list_neighbours, price_of
 from ..elimination.problem import Problem
+from ..elimination.random_numbers import random_unit
 from .features import FEATURES, Board, describe, new_board
 from .network import Network, score
 

@@ -123,11 +123,8 @@ def random_function(
     Raises:
         AlphagradError: if there is no such function.
     """
-    _check_counts(inputs, outputs, intermediates)
-    _check_shapes(ranks, sizes)
+    _check(seed, {"inputs": inputs, "outputs": outputs, "intermediates": intermediates}, ranks, sizes)
     weights = _checked_weights(probabilities, scalar=max(ranks) == 0)
-    if seed < 0:
-        raise AlphagradError(f"a seed is not negative, but got {seed}")
     rng = np.random.Generator(np.random.PCG64(seed))
     shapes = [tuple(_pick(rng, sizes) for _ in range(_pick(rng, ranks))) for _ in range(inputs)]
     builder = _FunctionBuilder(rng, weights, max(ranks), tuple(sizes), outputs, intermediates + outputs, shapes)
@@ -317,13 +314,13 @@ def _weighted(rng: np.random.Generator, weights: dict[str, float]) -> str:
     return next(reversed(weights))
 
 
-def _check_counts(inputs: int, outputs: int, intermediates: int) -> None:
-    for name, count, least in (("inputs", inputs, 1), ("outputs", outputs, 1), ("intermediates", intermediates, 0)):
+def _check(seed: int, counts: dict[str, int], ranks: Sequence[int], sizes: Sequence[int]) -> None:
+    if seed < 0:
+        raise AlphagradError(f"a seed is not negative, but got {seed}")
+    for name, count in counts.items():
+        least = 0 if name == "intermediates" else 1
         if count < least:
             raise AlphagradError(f"a random function has at least {least} {name}, not {count}")
-
-
-def _check_shapes(ranks: Sequence[int], sizes: Sequence[int]) -> None:
     if not ranks or not set(ranks) <= {0, 1, 2}:
         raise AlphagradError(f"ranks are 0, 1 or 2 and there is at least one, but got {tuple(ranks)}")
     if not sizes or min(sizes) < 2 or max(sizes) ** max(ranks) > MOST_ELEMENTS:

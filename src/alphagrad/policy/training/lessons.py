@@ -14,7 +14,8 @@ import numpy as np
 
 from graphax import ComputationGraph, build_graph
 
-from ...elimination.kernels import DEPTH, DONE, compiled, eliminate, evaluate, rewind
+from ...elimination.compiling import compiled
+from ...elimination.kernels import DEPTH, DONE, eliminate, evaluate, rewind
 from ...elimination.objective import Objective
 from ...elimination.problem import Problem
 from ...finders.search import search
