@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphax import Structure
-
 from .compiling import compiled, inlined
 from .random_numbers import MIX
 from .structures import StructureTable
@@ -71,45 +69,39 @@ def insert(table, operation, left, right, result, multiplications, additions):
     table.additions[row] = additions
 
 
-class HashedStructures:
-    """Structures as numbers, and their products and sums as far as kernels have asked for them."""
+class HashedStructures(StructureTable):
+    """Structures with their coefficients, and their products and sums as far as kernels have asked for them."""
 
     def __init__(self, counting: str):
+        super().__init__(coefficients=True)
         self._counting = counting
-        self._known = StructureTable(coefficients=True)
         self._rows: list[tuple[int, ...]] = []
-        self._start(rows=1 << 10, structures=1 << 6)
-
-    def number(self, structure: Structure) -> int:
-        number = self._known.number(structure)
-        self._update()
-        return number
+        self._table = _empty_table(rows=1 << 10, structures=1 << 6)
+        self._written, self._described = 0, 1
 
     def learn(self) -> None:
         """Find the product or sum that a kernel missed."""
-        operation, left, right = (int(x) for x in self.table.missing)
+        operation, left, right = (int(x) for x in self._table.missing)
         if operation == PRODUCT:
-            product = self._known.product(left, right)
+            product = self.product(left, right)
             found = product.result, product.counted(self._counting), product.additions
         else:
-            total = self._known.sum(left, right)
+            total = self.sum(left, right)
             found = total.equal, 0, total.equal_additions
         self._rows.append((operation, left, right, *found))
-        self._update()
 
-    def _start(self, rows: int, structures: int) -> None:
-        self.table = _empty_table(rows, structures)
-        self._written, self._described = 0, 1
-
-    def _update(self) -> None:
-        """Write down what is new; in a larger table, that is everything."""
-        rows, structures = len(self.table.keys), len(self.table.stored)
-        crowded, full = 2 * len(self._rows) > rows, len(self._known) > structures
+    @property
+    def table(self) -> HashTable:
+        """What kernels look into, with all that is known by now; a table that grows is written anew."""
+        rows, structures = len(self._table.keys), len(self._table.stored)
+        crowded, full = 2 * len(self._rows) > rows, len(self) > structures
         if crowded or full:
-            self._start(4 * rows if crowded else rows, 2 * structures if full else structures)
-        for number, structure in self._known.numbered(self._described):
-            self.table.stored[number] = structure.stored
-            self.table.signature[number] = np.random.default_rng(number - 1).integers(1 << 63, dtype=np.uint64) * 2 + 1
+            self._table = _empty_table(4 * rows if crowded else rows, 2 * structures if full else structures)
+            self._written, self._described = 0, 1
+        for number, structure in self.numbered(self._described):
+            self._table.stored[number] = structure.stored
+            self._table.signature[number] = np.random.default_rng(number - 1).integers(1 << 63, dtype=np.uint64) * 2 + 1
         for row in self._rows[self._written :]:
-            insert(self.table, *row)
-        self._written, self._described = len(self._rows), len(self._known)
+            insert(self._table, *row)
+        self._written, self._described = len(self._rows), len(self)
+        return self._table

@@ -101,12 +101,6 @@ def _unlink(net, edge, following, preceding):
 
 
 @inlined
-def _relink(net, edge, following, preceding):
-    """Put an edge back to where it was in a list."""
-    net.edges[net.edges[edge, preceding], following] = net.edges[net.edges[edge, following], preceding] = edge
-
-
-@inlined
 def connect(net, table, source, target, structure):
     """Add an edge to the pool."""
     edge = net.now[EDGES]
@@ -149,7 +143,7 @@ def _attach(net, vertex, back, following, preceding):
     """Undo `_detach`, in the opposite order."""
     edge = net.edges[vertex, back]
     while edge != vertex:
-        _relink(net, edge, following, preceding)
+        net.edges[net.edges[edge, preceding], following] = net.edges[net.edges[edge, following], preceding] = edge
         edge = net.edges[edge, back]
 
 
