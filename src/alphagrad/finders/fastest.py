@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
@@ -121,30 +122,23 @@ def _shown(nanoseconds: float | None) -> str:
     return "" if nanoseconds is None else f"{nanoseconds:.3g}"
 
 
-def fastest(
-    target: MappedFunction,
-    graph: ComputationGraph,
-    budget: Budget,
-    seed: int,
-    starts: tuple[Order, ...],
-    progress: Callable[[Progress], None] | None,
-) -> RuntimeResult:
+def fastest(target: MappedFunction, trial: Trial, progress: Callable[[Progress], None] | None) -> RuntimeResult:
     """Search by counts, rank what is found by the model, and measure the best few. Ctrl-C ends the search, or the
     measurements, with the best so far."""
+    graph, budget = trial.graph, trial.budget
     if budget.seconds is None:
         raise SearchError("minimize='runtime' ends with measurements, so it needs a budget of seconds")
     began = time.monotonic()
     model = _model(target)
-    found, evaluations, stopped = [], 0, "budget"
-    for trial in range(TRIALS):
-        share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
-        result = run(Trial(graph, COUNTED, "auto", share, seed + trial, starts), progress)
-        found.append(result.order)
-        evaluations += result.evaluations
-        if result.stopped == "interrupted":
-            stopped = result.stopped
+    results, stopped = [], "budget"
+    share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
+    for number in range(TRIALS):
+        results.append(run(replace(trial, budget=share, seed=trial.seed + number), progress))
+        if results[-1].stopped == "interrupted":
+            stopped = "interrupted"
             break
-    candidates = [_predicted(target, model, order) for order in _distinct([*found, *starts, *_presets(graph)])]
+    orders = _distinct([*(result.order for result in results), *trial.starts, *_presets(graph)])
+    candidates = [_predicted(target, model, order) for order in orders]
     ranked = sorted(candidates, key=lambda c: (math.inf if c.predicted is None else c.predicted, c.order.cost))
     try:
         timed = _measured(target, ranked, max(0.5, budget.seconds - (time.monotonic() - began)))
@@ -156,10 +150,10 @@ def fastest(
         order=best,
         cost=cost,
         value=COUNTED.value(cost),
-        bound=found[0].bound or 0.0,
+        bound=results[0].bound,
         objective=COUNTED,
         history=(),
-        evaluations=evaluations,
+        evaluations=sum(result.evaluations for result in results),
         seconds=time.monotonic() - began,
         stopped=stopped,
         graph=graph,
@@ -172,10 +166,9 @@ def _model(target: MappedFunction) -> CostModel | None:
     """None where there is no native backend to model."""
     if jax.default_backend() != "cpu" or target.dtype not in ("float32", "float64"):
         return None
-    try:
+    with suppress(NativeError):
         return this_machine(target.dtype)
-    except NativeError:
-        return None
+    return None
 
 
 def _presets(graph: ComputationGraph) -> Iterator[Order]:
@@ -191,13 +184,11 @@ def _distinct(orders: Sequence[Order]) -> list[Order]:
 
 
 def _predicted(target: MappedFunction, model: CostModel | None, order: Order) -> Candidate:
-    if model is None:
-        return Candidate(order, None)
-    try:
-        program = kernel_statements(target.function, target.args, order, target.argnums, target.has_aux)
-    except NativeError:
-        return Candidate(order, None)
-    return Candidate(order, model.predict(workload(program)))
+    with suppress(NativeError):
+        if model is not None:
+            program = kernel_statements(target.function, target.args, order, target.argnums, target.has_aux)
+            return Candidate(order, model.predict(workload(program)))
+    return Candidate(order, None)
 
 
 def _measured(target: MappedFunction, ranked: list[Candidate], seconds: float) -> list[Candidate]:

@@ -82,11 +82,9 @@ def search(
             "leave counting, method, workers and executor as they are"
         )
     graph = graph_of(target, args, argnums, has_aux, simplify)
-    starts = _starts(graph, objective, start, resume)
+    trial = Trial(graph, objective, method, limit, seed, _starts(graph, objective, start, resume))
     if minimize == "runtime":
-        timed = _timed(target, args, argnums, has_aux, batch_axes)
-        return fastest(timed, graph, limit, seed, starts, progress)
-    trial = Trial(graph, objective, method, limit, seed, starts)
+        return fastest(_timed(target, args, argnums, has_aux, batch_axes), trial, progress)
     in_process = workers == 1 and executor is None
     result = run(trial, progress) if in_process else run_on(executor, workers, trial, progress)
     if record:
