@@ -49,7 +49,10 @@ class Contender:
 
 
 def jax_mode(name: str) -> Contender:
-    return Contender(name, lambda case: compiled(case, getattr(jax, name)(case.function, case.task.argnums)))
+    def prepare(case: Case) -> Ready:
+        return made_ready(case, case.over_batch(getattr(jax, name)(case.function, case.task.argnums)))
+
+    return Contender(name, prepare)
 
 
 def elimination(order: str, backend: str) -> Contender:
@@ -57,7 +60,8 @@ def elimination(order: str, backend: str) -> Contender:
 
     def prepare(case: Case) -> Ready:
         found = order_of(order, case.task)
-        return compiled(case, gx.jacve(case.function, case.task.argnums, order=found, backend=backend))
+        jacobian = gx.jacve(case.function, case.task.argnums, order=found, backend=backend)
+        return made_ready(case, case.over_batch(jacobian))
 
     return Contender(f"{order}/{backend}", prepare)
 
@@ -71,7 +75,7 @@ def floor() -> Contender:
         def trivial(*args: Any) -> list[Any]:
             return [_filled(args[n % len(args)], shape, 1.5 + n) for n, shape in enumerate(shapes)]
 
-        return replace(_compiled(case, trivial), entries=None)
+        return replace(made_ready(case, trivial), entries=None)
 
     return Contender(FLOOR, prepare)
 
@@ -85,12 +89,8 @@ def _filled(source: Any, wanted: Any, constant: float) -> Any:
     return jnp.broadcast_to((column * constant).reshape(wanted.shape[:1] + (1,) * (wanted.ndim - 1)), wanted.shape)
 
 
-def compiled(case: Case, jacobian: Callable) -> Ready:
-    """A function of one point, for the batch."""
-    return _compiled(case, case.over_batch(jacobian))
-
-
-def _compiled(case: Case, function: Callable) -> Ready:
+def made_ready(case: Case, function: Callable) -> Ready:
+    """A function of the whole batch, compiled by JAX."""
     args = [jnp.asarray(x) for x in case.points]
     start = time.perf_counter()
     try:

@@ -8,7 +8,7 @@ from math import prod
 from ..errors import AlphagradError
 from . import casadi_peer
 from .case import Case
-from .contender import Contender, Ready, compiled
+from .contender import Contender, Ready, made_ready
 from .orders import Unavailable
 
 # It keeps for every value on the way which inputs it depends on; with ten times as many it needs tens of gigabytes.
@@ -49,7 +49,7 @@ def _asdex(case: Case) -> Ready:
                 case.function, *(x.astype(case.dtype) for x in example), argnums=case.task.argnums,
                 output_format="dense",
             )  # fmt: skip
-            return compiled(case, jacobian)
+            return made_ready(case, case.over_batch(jacobian))
         except (NotImplementedError, TypeError, ValueError) as error:
             raise Unavailable(f"asdex: {str(error).splitlines()[0]}") from None
 

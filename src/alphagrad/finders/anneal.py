@@ -159,7 +159,7 @@ def _try_move(net, table, prices, walk, cursor, temperature, reach):
 
 
 @compiled
-def prepare(net, table, prices, walk):
+def evaluate_walk(net, table, prices, walk):
     """Evaluate the order of a walk that is new. Returns a status."""
     if walk.at[READY]:
         return DONE
@@ -180,7 +180,7 @@ def prepare(net, table, prices, walk):
 def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
     """Anneal for a number of sweeps, cooling geometrically (not at all if both temperatures are zero), until so many
     moves were tried in all; called again, it goes on where it paused."""
-    status = prepare(net, table, prices, walk)
+    status = evaluate_walk(net, table, prices, walk)
     if status != DONE:
         return status
     advance(net, table, prices, walk.order, walk.at[CURSOR])

@@ -25,7 +25,7 @@ GRACE = 2.0
 REPLACEMENTS = 5
 
 
-def numbered(search: Trial, number: int, seconds_left: float) -> Trial | None:
+def nth_trial(search: Trial, number: int, seconds_left: float) -> Trial | None:
     """A trial of a search; None if its budget has no room for one more."""
     evaluations: int | None = TRIAL
     if search.budget.evaluations is not None:
@@ -117,7 +117,7 @@ class _Trials:
     def _hand_out(self, crew: Workers, workers: int) -> None:
         while len(self._under_way) < workers:
             number = self._again[0] if self._again else self._next
-            trial = numbered(self._search, number, self._seconds_left())
+            trial = nth_trial(self._search, number, self._seconds_left())
             if trial is None:
                 return
             try:

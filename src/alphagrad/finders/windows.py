@@ -7,7 +7,7 @@ import numpy as np
 from ..elimination.compiling import compiled
 from ..elimination.kernels import DEPTH, DONE, advance, eliminate, price_of, rewind, undo
 from ..elimination.problem import Problem
-from .anneal import BEST, CURRENT, CURSOR, Walk, new_walk, prepare, settle
+from .anneal import BEST, CURRENT, CURSOR, Walk, evaluate_walk, new_walk, settle
 from .finder import Step, cheapest
 
 # Eliminations in a window, on small and on large graphs; the work doubles with each.
@@ -63,7 +63,7 @@ def _best_order(window, width, charged, least, last, result):
 @compiled
 def reorder(net, table, prices, walk, stop, width, charged, least, last, window, result):
     """Reorder the windows at the cursor and behind it, up to ``stop``."""
-    status = prepare(net, table, prices, walk)
+    status = evaluate_walk(net, table, prices, walk)
     if status != DONE:
         return status
     while walk.at[CURSOR] < stop:

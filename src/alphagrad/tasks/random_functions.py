@@ -9,17 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import AlphagradError
-from .random_operations import (
-    BINARY,
-    ELEMENTWISE,
-    SHAPED,
-    UNARY,
-    Bounds,
-    factorisations,
-    matmul_bounds,
-    reduced,
-    sum_bounds,
-)
+from .random_operations import BINARY, ELEMENTWISE, SHAPED, UNARY, Bounds, factorisations, without_axes
 
 Item = TypeVar("Item")
 Shape = tuple[int, ...]
@@ -241,11 +231,11 @@ class _FunctionBuilder:
         return Application(name, operands, self.shapes[operands[0]], bounds)
 
     def summed(self, value: int, axes: tuple[int, ...]) -> Application:
-        shape, terms = reduced(self.shapes[value], axes)
-        return Application("reduce_sum", (value,), shape, sum_bounds(self.bounds[value], terms), axes)
+        shape, terms = without_axes(self.shapes[value], axes)
+        return Application("reduce_sum", (value,), shape, self.bounds[value].summed(terms), axes)
 
     def largest(self, value: int, axes: tuple[int, ...]) -> Application:
-        return Application("reduce_max", (value,), reduced(self.shapes[value], axes)[0], self.bounds[value], axes)
+        return Application("reduce_max", (value,), without_axes(self.shapes[value], axes)[0], self.bounds[value], axes)
 
     def moved(self, value: int, operation: str, parameter: Any, shape: Shape) -> Application:
         """Elements at other places. What would leave all as it is gives no equation, so it is no candidate."""
@@ -268,7 +258,7 @@ class _FunctionBuilder:
         first = self.array()
         left = self.shapes[first]
         second = self.operand(lambda value, shape: value != first and shape and shape[0] == left[-1])
-        bounds = matmul_bounds(self.bounds[first], self.bounds[second], left[-1])
+        bounds = BINARY["mul"].bounds(self.bounds[first], self.bounds[second]).summed(left[-1])
         contracted = (len(left) - 1,), (0,)
         return Application("matmul", (first, second), left[:-1] + self.shapes[second][1:], bounds, contracted)
 

@@ -32,6 +32,10 @@ class Bounds(NamedTuple):
     def acceptable(self) -> bool:
         return isfinite(self.low) and isfinite(self.high) and max(-self.low, self.high) <= LARGEST
 
+    def summed(self, terms: int) -> "Bounds":
+        """The bounds of a sum of so many elements."""
+        return Bounds(self.low * terms, self.high * terms)
+
 
 # Of what is not finite on the whole domain.
 UNSAFE = Bounds(-inf, inf)
@@ -124,20 +128,11 @@ SHAPED: dict[str, Callable[..., Any]] = {
 }
 
 
-def sum_bounds(x: Bounds, terms: int) -> Bounds:
-    """The bounds of a sum of so many elements."""
-    return Bounds(x.low * terms, x.high * terms)
-
-
-def matmul_bounds(x: Bounds, y: Bounds, terms: int) -> Bounds:
-    return sum_bounds(_product(x, y), terms)
-
-
 def factorisations(size: int) -> list[tuple[int, ...]]:
     """The shapes of vectors and matrices of this many elements, without axes of size 1."""
     return [(size,), *((n, size // n) for n in range(2, size // 2 + 1) if size % n == 0)]
 
 
-def reduced(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def without_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """What is left of a shape, and how many elements go into one."""
     return tuple(n for axis, n in enumerate(shape) if axis not in axes), prod(shape[axis] for axis in axes)
