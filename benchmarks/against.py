@@ -26,6 +26,8 @@ def measured(names: list[str]) -> dict[str, float]:
     import graphax as gx
 
     times = {"import graphax": time.perf_counter() - start}
+    assert gx.jacve
+    times["import graphax and jacve"] = time.perf_counter() - start
     import jax
     import jax.numpy as jnp
     import numpy as np

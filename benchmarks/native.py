@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from alphagrad.bench.accuracy import POINTS, exact_entries
 from alphagrad.bench.case import Case
 from alphagrad.bench.contender import elimination, floor, jax_mode
+from alphagrad.bench.measure import POINTS, exact_entries
 from alphagrad.bench.orders import best_order
 from alphagrad.runtime.timing import Timing, take_turns
 from alphagrad.tasks import TASKS

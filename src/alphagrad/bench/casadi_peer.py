@@ -52,7 +52,7 @@ def prepare(case: Case) -> Ready:
     library = _library(function, compiler)
     seconds = time.perf_counter() - start
     batched, shared = _operands(case)
-    results = np.zeros((case.batch, function.pattern.nnz()))
+    results = np.zeros((case.batch, function.jacobian.nnz_out(0)))
     pointers = [x.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for x in (batched, shared, results)]
 
     def call() -> None:
@@ -67,14 +67,14 @@ class Symbolic:
     """The Jacobian as a function of CasADi, of which the arrays of JAX are cut out."""
 
     jacobian: Any
-    pattern: Any
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
     def entries(self, results: np.ndarray) -> list[np.ndarray]:
         """The arrays of the Jacobian, each output by each argument."""
+        pattern = self.jacobian.sparsity_out(0)
         dense = np.zeros((len(results), sum(self.rows), sum(self.columns)))
-        dense[:, np.array(self.pattern.row(), int), np.array(self.pattern.get_col(), int)] = results
+        dense[:, np.array(pattern.row(), int), np.array(pattern.get_col(), int)] = results
         row_ends, column_ends = np.cumsum(self.rows)[:-1], np.cumsum(self.columns)[:-1]
         return [block for rows in np.split(dense, row_ends, 1) for block in np.split(rows, column_ends, 2)]
 
@@ -84,7 +84,8 @@ def _symbolic(case: Case) -> Symbolic:
 
     example = case.task.arguments(case.scale)
     with jax.enable_x64(True):
-        program, operands = _jax.open_program(_flat(case.function), [np.asarray(x, np.float64) for x in example])
+        doubles = [np.asarray(x, np.float64) for x in example]
+        program, operands = _jax.open_program(lambda *args: jax.tree.leaves(case.function(*args)), doubles)
     try:
         statements = unroll(program, LIMIT)
     except NativeError as error:
@@ -101,14 +102,9 @@ def _symbolic(case: Case) -> Symbolic:
     ]
     return Symbolic(
         casadi.Function("jacobian", groups, [jacobian], {"cse": True}),
-        jacobian.sparsity(),
         tuple(prod(shape) for shape, _ in statements.outputs),
         tuple(int(example[number].size) for number in case.task.argnums),
     )
-
-
-def _flat(function: Callable) -> Callable[..., list[Any]]:
-    return lambda *args: jax.tree.leaves(function(*args))
 
 
 def _batched(case: Case) -> tuple[bool, ...]:

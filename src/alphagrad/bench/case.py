@@ -42,6 +42,14 @@ class Case:
         return f"{self.task.name}, batch {self.batch:,}{size}, {self.dtype}"
 
     @property
+    def label(self) -> str:
+        """The task and its scale, for tables that have the batch in another column."""
+        return f"{self.task.name} ×{self.scale}" if self.scale > 1 else self.task.name
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"task": self.task.name, "batch": self.batch, "scale": self.scale, "dtype": self.dtype}
+
+    @property
     def function(self) -> Callable:
         return self.task.function
 
@@ -49,12 +57,9 @@ class Case:
     def points(self) -> Arguments:
         """Arguments for the whole batch, the same in every run."""
         rng = np.random.default_rng(0)
-        example = self.task.arguments(self.scale)
-        if self.batch == 1:
-            return tuple(np.asarray(x, self.dtype) for x in example)
         return tuple(
-            np.asarray(x if axis is None else x * (1 + SPREAD * rng.normal(size=(self.batch, *x.shape))), self.dtype)
-            for x, axis in zip(example, self.task.batch_axes, strict=True)
+            np.asarray(x * (1 + SPREAD * rng.normal(size=(self.batch, *x.shape))) if has_batch else x, self.dtype)
+            for x, has_batch in zip(self.task.arguments(self.scale), self.batched, strict=True)
         )
 
     def first(self, count: int) -> Arguments:
@@ -79,20 +84,22 @@ class Case:
 
 def of_table(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
     """As in the paper's table 2: a batch of 512, networks sixteen times as large, transformers on one sample."""
-    return [Case(task, 1 if task.name in SINGLE_SAMPLE else BATCH, _table_scale(task), dtype) for task in chosen]
+    return [
+        Case(task, 1 if task.name in SINGLE_SAMPLE else BATCH, NETWORK_SCALE if has_sizes(task) else 1, dtype)
+        for task in chosen
+    ]
 
 
 def of_figures(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
     """As in the paper's figures: over batches, and for networks over sizes, with which the batch grows."""
     cases = []
     for task in chosen:
-        if not has_sizes(task):
-            entries = sum(prod(shape.shape) for shape in Case(task, 1).shapes())
-            batches = [batch for batch in FIGURE_BATCHES if batch * entries <= LARGEST_JACOBIAN]
-            cases += [Case(task, batch, 1, dtype) for batch in batches]
-        else:
+        if has_sizes(task):
             single = task.name in SINGLE_SAMPLE
             cases += [Case(task, 1 if single else FIRST_BATCH * scale, scale, dtype) for scale in FIGURE_SCALES]
+        else:
+            entries = sum(prod(shape.shape) for shape in Case(task, 1).shapes())
+            cases += [Case(task, n, 1, dtype) for n in FIGURE_BATCHES if n * entries <= LARGEST_JACOBIAN]
     return cases
 
 
@@ -116,7 +123,3 @@ def checked_scale(task: Task, scale: int) -> int:
         sized = [name for name, other in (tasks.TASKS | tasks.UNSEEN).items() if has_sizes(other)]
         raise TaskError(f"--scale {scale}: {task.name} has no sizes to multiply; those that have: {', '.join(sized)}")
     return scale
-
-
-def _table_scale(task: Task) -> int:
-    return NETWORK_SCALE if has_sizes(task) else 1

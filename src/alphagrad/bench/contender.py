@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -50,7 +50,7 @@ class Contender:
 
 def jax_mode(name: str) -> Contender:
     def prepare(case: Case) -> Ready:
-        return compiled(case, getattr(jax, name)(case.function, case.task.argnums))
+        return made_ready(case, case.over_batch(getattr(jax, name)(case.function, case.task.argnums)))
 
     return Contender(name, prepare)
 
@@ -60,7 +60,8 @@ def elimination(order: str, backend: str) -> Contender:
 
     def prepare(case: Case) -> Ready:
         found = order_of(order, case.task)
-        return compiled(case, gx.jacve(case.function, case.task.argnums, order=found, backend=backend))
+        jacobian = gx.jacve(case.function, case.task.argnums, order=found, backend=backend)
+        return made_ready(case, case.over_batch(jacobian))
 
     return Contender(f"{order}/{backend}", prepare)
 
@@ -74,8 +75,7 @@ def floor() -> Contender:
         def trivial(*args: Any) -> list[Any]:
             return [_filled(args[n % len(args)], shape, 1.5 + n) for n, shape in enumerate(shapes)]
 
-        ready = _compiled(case, trivial)
-        return Ready(ready.call, None, ready.compile_seconds, ready.memory)
+        return replace(made_ready(case, trivial), entries=None)
 
     return Contender(FLOOR, prepare)
 
@@ -89,12 +89,8 @@ def _filled(source: Any, wanted: Any, constant: float) -> Any:
     return jnp.broadcast_to((column * constant).reshape(wanted.shape[:1] + (1,) * (wanted.ndim - 1)), wanted.shape)
 
 
-def compiled(case: Case, jacobian: Callable) -> Ready:
-    """A function of one point, for the batch."""
-    return _compiled(case, case.over_batch(jacobian))
-
-
-def _compiled(case: Case, function: Callable) -> Ready:
+def made_ready(case: Case, function: Callable) -> Ready:
+    """A function of the whole batch, compiled by JAX."""
     args = [jnp.asarray(x) for x in case.points]
     start = time.perf_counter()
     try:

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import jax
+import numpy as np
 
 from graphax import GraphaxError
 from graphax.accuracy import relative_error
 
 from ..runtime.timing import Timing, take_turns
-from .accuracy import POINTS, exact_entries
 from .case import Case
 from .contender import Contender, Ready
+
+# Points of a batch that are compared with float64; with more of them little is learnt.
+POINTS = 256
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Benchmark:
     def _measured(self, case: Case, contenders: Sequence[Contender], times: int) -> list[Measurement]:
         repeat = times * self.effort.repeat
         with jax.enable_x64(case.dtype == "float64"):
-            ready, reasons = self._prepared(case, contenders)
+            ready, rows = self._prepared(case, contenders)
             seconds: dict[str, list[float]] = {name: [] for name in ready}
             calls = {name: each.call for name, each in ready.items()}
             try:
@@ -92,26 +96,23 @@ class Benchmark:
                 self.interrupted = True
             self._announce(f"{case}: comparing with float64")
             errors = self._errors(case, ready)
-        rows = []
-        for contender in contenders:
-            name = contender.name
-            if name in reasons:
-                rows.append(Measurement(case, name, reason=reasons[name]))
-            elif seconds[name]:
-                timing, each = Timing.of(seconds[name]), ready[name]
-                rows.append(Measurement(case, name, timing, each.compile_seconds, each.memory, errors.get(name)))
-        return rows
+        for name, each in ready.items():
+            if seconds[name]:
+                timing = Timing.of(seconds[name])
+                rows[name] = Measurement(case, name, timing, each.compile_seconds, each.memory, errors.get(name))
+        return [rows[contender.name] for contender in contenders if contender.name in rows]
 
-    def _prepared(self, case: Case, contenders: Sequence[Contender]) -> tuple[dict[str, Ready], dict[str, str]]:
+    def _prepared(self, case: Case, contenders: Sequence[Contender]) -> tuple[dict[str, Ready], dict[str, Measurement]]:
+        """The contenders that can do it, and rows that say why the others cannot."""
         ready: dict[str, Ready] = {}
-        reasons: dict[str, str] = {}
+        without: dict[str, Measurement] = {}
         for contender in contenders:
             self._announce(f"{case}: compiling {contender.name}")
             try:
                 ready[contender.name] = contender.prepare(case)
             except GraphaxError as error:
-                reasons[contender.name] = str(error)
-        return ready, reasons
+                without[contender.name] = Measurement(case, contender.name, reason=str(error))
+        return ready, without
 
     def _errors(self, case: Case, ready: dict[str, Ready]) -> dict[str, float]:
         """Those that there was time for before an interruption."""
@@ -124,3 +125,18 @@ class Benchmark:
         except KeyboardInterrupt:
             self.interrupted = True
         return errors
+
+
+def exact_entries(case: Case, count: int = POINTS) -> list[np.ndarray]:
+    """The arrays of the Jacobian at the first points, by JAX in float64 from the very same arguments.
+
+    In the mode that has fewer passes to make, of which the other is hopeless for large networks.
+    """
+    with jax.enable_x64(True):
+        args = [np.asarray(x, np.float64) for x in case.first(count)]
+        example = case.task.arguments(case.scale)
+        outputs = sum(prod(x.shape) for x in jax.tree.leaves(jax.eval_shape(case.function, *example)))
+        inputs = sum(example[number].size for number in case.task.argnums)
+        mode = jax.jacrev if outputs <= inputs else jax.jacfwd
+        exact = jax.jit(case.over_batch(mode(case.function, case.task.argnums)))(*args)
+        return [np.asarray(x) for x in jax.tree.leaves(exact)]

@@ -6,8 +6,9 @@ from importlib import import_module
 from math import prod
 
 from ..errors import AlphagradError
+from . import casadi_peer
 from .case import Case
-from .contender import Contender, Ready, compiled
+from .contender import Contender, Ready, made_ready
 from .orders import Unavailable
 
 # It keeps for every value on the way which inputs it depends on; with ten times as many it needs tens of gigabytes.
@@ -48,15 +49,9 @@ def _asdex(case: Case) -> Ready:
                 case.function, *(x.astype(case.dtype) for x in example), argnums=case.task.argnums,
                 output_format="dense",
             )  # fmt: skip
-            return compiled(case, jacobian)
+            return made_ready(case, case.over_batch(jacobian))
         except (NotImplementedError, TypeError, ValueError) as error:
             raise Unavailable(f"asdex: {str(error).splitlines()[0]}") from None
 
 
-def _casadi(case: Case) -> Ready:
-    from .casadi_peer import prepare
-
-    return prepare(case)
-
-
-PEERS: dict[str, Callable[[Case], Ready]] = {"casadi": _casadi, "asdex": _asdex}
+PEERS: dict[str, Callable[[Case], Ready]] = {"casadi": casadi_peer.prepare, "asdex": _asdex}

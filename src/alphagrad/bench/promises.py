@@ -36,12 +36,8 @@ class Finding:
     detail: str
 
     def as_dict(self) -> dict[str, Any]:
-        case = self.case
-        return {
-            "task": case.task.name, "batch": case.batch, "scale": case.scale, "dtype": case.dtype,
-            "contender": self.contender, "value": finite(self.value), "limit": self.limit, "kept": self.kept,
-            "detail": self.detail,
-        }  # fmt: skip
+        rest = {name: getattr(self, name) for name in ("contender", "value", "limit", "kept", "detail")}
+        return {**self.case.as_dict(), **rest, "value": finite(self.value)}
 
 
 @dataclass(frozen=True)
@@ -67,28 +63,22 @@ def check(promise: Promise, chosen: Sequence[Task], benchmark: Benchmark) -> lis
     """All findings, or those before an interruption; what fails by time is measured again before it is believed."""
     findings = []
     for case in promise.cases(chosen):
-        found = _judged(promise, benchmark, case, 1)
+        found = promise.judge(benchmark.run([case], promise.contenders, 1))
         for again in range(1, AGAIN + 1):
             if benchmark.interrupted or not promise.timed or all(each.kept for each in found):
                 break
-            found = _judged(promise, benchmark, case, 1 + again * MORE) or found
+            found = promise.judge(benchmark.run([case], promise.contenders, 1 + again * MORE)) or found
         findings += found
         if benchmark.interrupted:
             break
     return findings
 
 
-def _judged(promise: Promise, benchmark: Benchmark, case: Case, times: int) -> list[Finding]:
-    rows = benchmark.run([case], promise.contenders, times)
-    return promise.judge(rows)
-
-
 def as_text(promise: Promise, findings: Sequence[Finding], interrupted: bool) -> str:
     rows = [
-        [f"{f.case.task.name}{f' ×{f.case.scale}' if f.case.scale > 1 else ''}", f.case.batch, f.contender,
-         f"{f.value:8.2f}", f.limit, f.detail, "" if f.kept else "BROKEN"]
+        [f.case.label, f.case.batch, f.contender, f"{f.value:8.2f}", f.limit, f.detail, "" if f.kept else "BROKEN"]
         for f in findings
-    ]  # fmt: skip
+    ]
     text = table(promise.sentence, ["task", "batch", "contender", "ratio", "limit", "", ""], rows)
     return f"{text}\n\n{verdict(findings, interrupted)}"
 
@@ -102,26 +92,26 @@ def verdict(findings: Sequence[Finding], interrupted: bool) -> str:
 
 
 def _regression(rows: Sequence[Measurement]) -> list[Finding]:
-    theirs, ours = best_of_jax(rows), _of(rows, AUTO)
+    theirs, limit = best_of_jax(rows), f"≤ {SLOWER} × JAX"
+    ours = _of(rows, AUTO)
     if theirs is None:
         return []
-    if ours is None:
-        reason = next((row.reason for row in rows if row.contender == AUTO), None) or "interrupted"
-        return [Finding(theirs.case, AUTO, float("inf"), f"≤ {SLOWER} × JAX", False, reason)]
+    if ours is None or ours.timing is None:
+        reason = ours and ours.reason
+        return [Finding(theirs.case, AUTO, float("inf"), limit, False, reason or "interrupted")]
     ratio = median(ours) / median(theirs)
-    detail = f"{1e3 * median(ours):.3f} ms, {theirs.contender} {1e3 * median(theirs):.3f} ms"
-    return [Finding(ours.case, AUTO, ratio, f"≤ {SLOWER} × JAX", ratio <= SLOWER, detail)]
+    return [Finding(ours.case, AUTO, ratio, limit, ratio <= SLOWER, _times(ours, theirs))]
 
 
 def _against_casadi(rows: Sequence[Measurement]) -> list[Finding]:
-    ours, theirs = _of(rows, f"{BEST}/native"), next(row for row in rows if row.contender == "casadi")
-    if ours is None:
+    ours, theirs, limit = _of(rows, f"{BEST}/native"), _of(rows, "casadi"), f"≥ {FASTER:g} × casadi"
+    assert theirs is not None
+    if ours is None or ours.timing is None:
         return []
     if theirs.timing is None:
-        return [Finding(ours.case, ours.contender, 0.0, f"≥ {FASTER:g} × casadi", False, theirs.reason or "")]
+        return [Finding(ours.case, ours.contender, 0.0, limit, False, theirs.reason or "")]
     ratio = median(theirs) / median(ours)
-    detail = f"{1e3 * median(ours):.3f} ms, casadi {1e3 * median(theirs):.3f} ms"
-    return [Finding(ours.case, ours.contender, ratio, f"≥ {FASTER:g} × casadi", ratio >= FASTER, detail)]
+    return [Finding(ours.case, ours.contender, ratio, limit, ratio >= FASTER, _times(ours, theirs))]
 
 
 def _accuracy(rows: Sequence[Measurement]) -> list[Finding]:
@@ -140,15 +130,11 @@ def _accuracy(rows: Sequence[Measurement]) -> list[Finding]:
 
 
 def _of(rows: Sequence[Measurement], name: str) -> Measurement | None:
-    return next((row for row in rows if row.contender == name and row.timing), None)
+    return next((row for row in rows if row.contender == name), None)
 
 
-def _small_batches(chosen: Sequence[Task]) -> list[Case]:
-    return [Case(task, 64) for task in chosen]
-
-
-def _large_doubles(chosen: Sequence[Task]) -> list[Case]:
-    return [Case(task, 65536, 1, "float64") for task in chosen]
+def _times(ours: Measurement, theirs: Measurement) -> str:
+    return f"{1e3 * median(ours):.3f} ms, {theirs.contender} {1e3 * median(theirs):.3f} ms"
 
 
 _JAX = tuple(map(jax_mode, JAX_MODES))
@@ -161,7 +147,7 @@ PROMISES = {
     ),
     "casadi": Promise(
         "CasADi's compiled C is beaten by at least 3 times, one thread and float64 each",
-        _large_doubles,
+        lambda chosen: [Case(task, 65536, 1, "float64") for task in chosen],
         (elimination(BEST, "native"), elimination("rev", "native"), peer("casadi")),
         _against_casadi,
         threads=1,
@@ -169,7 +155,7 @@ PROMISES = {
     ),
     "accuracy": Promise(
         "Errors against float64 are at most twice those of jacrev in float32",
-        _small_batches,
+        lambda chosen: [Case(task, 64) for task in chosen],
         (
             jax_mode("jacrev"),
             *(elimination(order, "auto") for order in (*BASELINES, PAPER, BEST, "auto")),

@@ -22,7 +22,7 @@ FORMAT = "alphagrad bench 1"
 
 
 @dataclass(frozen=True)
-class Report:
+class BenchmarkReport:
     """Measurements, and what they depend on."""
 
     machine: Machine
@@ -90,8 +90,7 @@ def _summary(measurements: Sequence[Measurement]) -> str:
     for group in by_case(measurements):
         case = group[0].case
         medians = {row.contender: f"{1e3 * median(row):8.3f}" for row in group if row.timing}
-        size = f" ×{case.scale}" if case.scale > 1 else ""
-        rows.append([f"{case.task.name}{size}", case.batch, *(medians.get(name, "") for name in contenders)])
+        rows.append([case.label, case.batch, *(medians.get(name, "") for name in contenders)])
     return table("Medians in milliseconds", ["task", "batch", *contenders], rows)
 
 
@@ -101,17 +100,15 @@ def finite(number: float | None) -> float | None:
 
 
 def _as_dict(row: Measurement) -> dict[str, Any]:
-    case = row.case
     return {
-        "task": case.task.name, "batch": case.batch, "scale": case.scale, "dtype": case.dtype,
-        "contender": row.contender, "seconds": row.timing and asdict(row.timing),
+        **row.case.as_dict(), "contender": row.contender, "seconds": row.timing and asdict(row.timing),
         "compile_seconds": row.compile_seconds, "memory_bytes": row.memory, "relative_error": finite(row.error),
         "reason": row.reason,
     }  # fmt: skip
 
 
 def measurements_in(document: dict[str, Any]) -> list[Measurement]:
-    """What `Report.as_dict` made data of."""
+    """What `BenchmarkReport.as_dict` made data of."""
     return [
         Measurement(
             Case(tasks.get(row["task"]), row["batch"], row["scale"], row["dtype"]), row["contender"],
@@ -131,3 +128,16 @@ def read(path: str | Path) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise AlphagradError(f"{path} is no {FORMAT!r}; give a file that alphagrad bench --save wrote")
     return found
+
+
+def read_timings(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of a file that have a time: task, batch, contender, and seconds (median, low, high)."""
+    found = read(path)
+    try:
+        return [
+            {"task": str(row["task"]), "batch": int(row["batch"]), "contender": str(row["contender"]),
+             **{name: float(row["seconds"][name]) for name in ("median", "low", "high")}}
+            for row in found["measurements"] if row["seconds"]
+        ]  # fmt: skip
+    except (ValueError, KeyError, TypeError):
+        raise AlphagradError(f"{path} has damaged rows; give a file that alphagrad bench --save wrote") from None

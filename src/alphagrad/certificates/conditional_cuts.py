@@ -1,5 +1,7 @@
 """Bounds on what eliminating a vertex costs, given which other vertices come before it and which after."""
 
+from functools import cache
+
 from graphax.cut import minimum_cut
 
 from .scalar_graph import Coefficient, ScalarGraph
@@ -27,8 +29,8 @@ class ConditionalCuts:
             _Side(self._renamed(graph.predecessors), self._numbers(graph.inputs), backward=True),
             _Side(self._renamed(graph.successors), self._numbers(graph.outputs), backward=False),
         ]
-        self._cones: dict[int, tuple[Vertices, Vertices]] = {}
-        self._known: dict[tuple[int, int, Vertices, Vertices], tuple[int, int]] = {}
+        # The same few questions are asked again and again.
+        self._around, self._cuts = cache(self._cones), cache(self._least)
 
     def _renamed(self, edges: dict[int, dict[int, Coefficient]]) -> list[dict[int, Coefficient]]:
         return [{self._position[n]: c for n, c in neighbours.items()} for neighbours in edges.values()]
@@ -40,14 +42,12 @@ class ConditionalCuts:
         """The intermediate vertices on a path with ``vertex``; no others matter to its cost."""
         return frozenset().union(*self._around(vertex))
 
-    def _around(self, vertex: int) -> tuple[Vertices, Vertices]:
+    def _cones(self, vertex: int) -> tuple[Vertices, Vertices]:
         """The intermediate vertices before and after it in the graph."""
-        if vertex not in self._cones:
-            ends = self.graph.inputs | self.graph.outputs
-            cones = (side.cone(self._position[vertex]) for side in self._sides)
-            above, below = (frozenset(self._names[n] for n in cone) - ends for cone in cones)
-            self._cones[vertex] = above, below
-        return self._cones[vertex]
+        ends = self.graph.inputs | self.graph.outputs
+        cones = (side.cone(self._position[vertex]) for side in self._sides)
+        above, below = (frozenset(self._names[n] for n in cone) - ends for cone in cones)
+        return above, below
 
     def bound(self, vertex: int, before: Vertices = frozenset(), after: Vertices = frozenset()) -> int:
         """What eliminating ``vertex`` costs at least if ``before`` are gone by then and ``after`` are not."""
@@ -56,12 +56,8 @@ class ConditionalCuts:
         )
         return inner * outer_scaled + (inner_scaled - inner) * outer
 
-    def _cuts(self, side: int, vertex: int, before: Vertices, after: Vertices) -> tuple[int, int]:
-        key = side, vertex, before, after
-        if key not in self._known:
-            start = self._position[vertex]
-            self._known[key] = self._sides[side].cuts(start, self._numbers(before), self._numbers(after))
-        return self._known[key]
+    def _least(self, side: int, vertex: int, before: Vertices, after: Vertices) -> tuple[int, int]:
+        return self._sides[side].cuts(self._position[vertex], self._numbers(before), self._numbers(after))
 
 
 class _Side:
@@ -71,18 +67,16 @@ class _Side:
         self._edges, self._ends, self._backward = edges, ends, backward
         self._neighbours = [list(neighbours) for neighbours in edges]
         self._has_known = any(c is not None for neighbours in edges for c in neighbours.values())
-        self._cones: dict[int, list[int]] = {}
+        self.cone = cache(self._reached)
 
-    def cone(self, start: int) -> list[int]:
+    def _reached(self, start: int) -> list[int]:
         """All vertices that ``start`` leads to, nearest in the order of the graph first."""
-        if start not in self._cones:
-            seen, todo = set(self._neighbours[start]), list(self._neighbours[start])
-            while todo:
-                new = [n for n in self._neighbours[todo.pop()] if n not in seen]
-                seen.update(new)
-                todo.extend(new)
-            self._cones[start] = sorted(seen, reverse=self._backward)
-        return self._cones[start]
+        seen, todo = set(self._neighbours[start]), list(self._neighbours[start])
+        while todo:
+            new = [n for n in self._neighbours[todo.pop()] if n not in seen]
+            seen.update(new)
+            todo.extend(new)
+        return sorted(seen, reverse=self._backward)
 
     def cuts(self, start: int, before: Vertices, after: Vertices) -> tuple[int, int]:
         """The minimum cuts by number of vertices with values, and with values or a number other than plus or
@@ -100,14 +94,10 @@ class _Side:
             known = self._known_paths(start, before, after)
             certain = self._certainly_valued(start, before)
             valued = {n: int(n in certain or n not in known) for n in cone}
-            scaled = {n: int(valued[n] or self._is_scaled(known[n])) for n in cone}
+            scaled = {n: int(valued[n] or _is_scaled(known[n])) for n in cone}
         valued.update(dict.fromkeys(before, _UNLIMITED))
         scaled.update(dict.fromkeys(before, _UNLIMITED))
         return valued, scaled
-
-    def _is_scaled(self, coefficient: Coefficient) -> bool:
-        # Bracketed another way, it might round to one.
-        return coefficient is not None and abs(abs(coefficient) - 1) > 1e-6
 
     def _known_paths(self, start: int, before: Vertices, after: Vertices) -> dict[int, Coefficient]:
         """The vertices with a path of known numbers that passes none of ``after``, and the number that all those
@@ -143,3 +133,8 @@ class _Side:
                 if here in known and coefficient is not None:
                     known.add(there)
         return valued
+
+
+def _is_scaled(coefficient: Coefficient) -> bool:
+    # Bracketed another way, it might round to one.
+    return coefficient is not None and abs(abs(coefficient) - 1) > 1e-6

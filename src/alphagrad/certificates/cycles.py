@@ -11,16 +11,15 @@ def shortest_cycles(following: dict[int, set[int]], among: set[int]) -> set[tupl
     """A shortest cycle through each of the vertices that has one."""
     cycles = set()
     for start in sorted(among):
-        parent: dict[int, int | None] = {start: None}
-        queue = deque([start])
-        while queue:
-            here = queue.popleft()
-            if start in following[here]:
-                cycles.add(_turned(_walked(parent, here)))
+        seen, paths = {start}, deque([[start]])
+        while paths:
+            path = paths.popleft()
+            if start in following[path[-1]]:
+                cycles.add(_turned(path))
                 break
-            for there in sorted(following[here] & among - parent.keys()):
-                parent[there] = here
-                queue.append(there)
+            new = sorted(following[path[-1]] & among - seen)
+            seen.update(new)
+            paths.extend([*path, there] for there in new)
     return cycles
 
 
@@ -47,14 +46,6 @@ def violated_cycles(solution: Solution) -> set[tuple[int, ...]]:
         if 2 < len(cycle) == len(set(cycle)):
             cycles.add(_turned([vertices[n] for n in cycle]))
     return cycles
-
-
-def _walked(parent: dict[int, int | None], vertex: int | None) -> list[int]:
-    path = []
-    while vertex is not None:
-        path.append(vertex)
-        vertex = parent[vertex]
-    return path[::-1]
 
 
 def _turned(cycle: list[int]) -> tuple[int, ...]:

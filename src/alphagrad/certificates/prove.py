@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from time import monotonic
 
 from graphax import ComputationGraph
@@ -106,8 +108,7 @@ class Prover:
     def _offer(self, order: list[int]) -> None:
         """Take note of an order of the core."""
         whole = (*self._core.eliminated, *order)
-        state = ScalarGraph(self._graph, self._counting)
-        cost = sum(state.eliminate(vertex) for vertex in whole)
+        cost = self._graph.cost(whole, self._counting).multiplications
         if self._cost is None or cost < self._cost:
             self._order, self._cost = whole, cost
             self._upper = min(self._upper, cost)
@@ -179,22 +180,22 @@ class Prover:
     def _ordered(self, solution: Solution) -> tuple[list[int], set[tuple[int, ...]]]:
         """An order as the solution has it, cheapest first where it leaves a choice, or cycles that prevent one."""
         following: dict[int, set[int]] = {v: set() for v in self._program.vertices}
+        sorter = TopologicalSorter(dict.fromkeys(following, ()))
         for a, b in solution.first:
             first, second = (a, b) if solution.precedence(a, b) > 0.5 else (b, a)
             following[first].add(second)
-        waiting = dict.fromkeys(following, 0)
-        for second in (w for group in following.values() for w in group):
-            waiting[second] += 1
-        state, order = self._core.graph.copy(), []
-        ready = {v for v, count in waiting.items() if not count}
+            sorter.add(second, first)
+        # A sorter that found a cycle still hands out what does not depend on one.
+        with suppress(CycleError):
+            sorter.prepare()
+        state, order, ready = self._core.graph.copy(), [], set(sorter.get_ready())
         while ready:
             vertex = min(ready, key=lambda v: (state.cost(v) - self._cuts.bound(v), v))
             ready.remove(vertex)
             state.eliminate(vertex)
             order.append(vertex)
-            for second in following[vertex]:
-                waiting[second] -= 1
-                ready |= set() if waiting[second] else {second}
+            sorter.done(vertex)
+            ready.update(sorter.get_ready())
         return order, shortest_cycles(following, set(following) - set(order))
 
     def _split_by_order(self, order: list[int], solution: Solution) -> bool:

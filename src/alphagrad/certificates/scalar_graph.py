@@ -1,6 +1,7 @@
 """Graphs of single numbers, reduced to what elimination orders and their multiplications depend on."""
 
 from collections.abc import Iterable
+from copy import deepcopy
 
 from graphax import ComputationGraph
 from graphax.structure import Structure
@@ -33,11 +34,7 @@ class ScalarGraph:
         self.successors[source][target] = coefficient
 
     def copy(self) -> "ScalarGraph":
-        new = object.__new__(ScalarGraph)
-        new.folded, new.inputs, new.outputs = self.folded, self.inputs, self.outputs
-        new.predecessors = {vertex: dict(edges) for vertex, edges in self.predecessors.items()}
-        new.successors = {vertex: dict(edges) for vertex, edges in self.successors.items()}
-        return new
+        return deepcopy(self)
 
     @property
     def intermediates(self) -> list[int]:

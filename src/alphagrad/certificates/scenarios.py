@@ -88,7 +88,16 @@ class ScenarioProgram:
             self._agree(program, vertex, places[vertex], pairs)
         for cycle in (*self.cycles, *_triangles(pairs)):
             _forbid(program, cycle, pairs)
-        return self._solution(program, places, pairs, seconds, integral)
+        integers = len(pairs) if integral else 0
+        result = program.solve(seconds, integers)
+        bound = result.mip_dual_bound if integers else result.fun if result.status == 0 else None
+        if bound is None or not np.isfinite(bound):
+            return None
+        if result.x is None:
+            return Solution(bound, {}, {}, False)
+        first = {pair: float(result.x[n]) for pair, n in pairs.items()}
+        shares = {v: result.x[place : place + len(self.scenarios[v])].tolist() for v, place in places.items()}
+        return Solution(bound, first, shares, result.status == 0)
 
     def _pairs(self) -> set[Pair]:
         scenarios = ((v, s) for v in self.vertices for s in self.scenarios[v])
@@ -105,20 +114,6 @@ class ScenarioProgram:
         for arc, numbers in sorted(shares.items()):
             variable, sign, constant = _first(arc, pairs)
             program.add_row([*((n, 1) for n in numbers), (variable, -sign)], constant)
-
-    def _solution(
-        self, program: "_LinearProgram", places: dict[int, int], pairs: dict[Pair, int], seconds: float, integral: bool
-    ) -> Solution | None:
-        integers = len(pairs) if integral else 0
-        result = program.solve(seconds, integers)
-        bound = result.mip_dual_bound if integers else result.fun if result.status == 0 else None
-        if bound is None or not np.isfinite(bound):
-            return None
-        if result.x is None:
-            return Solution(bound, {}, {}, False)
-        first = {pair: float(result.x[n]) for pair, n in pairs.items()}
-        shares = {v: result.x[place : place + len(self.scenarios[v])].tolist() for v, place in places.items()}
-        return Solution(bound, first, shares, result.status == 0)
 
 
 def _arcs(cycle: tuple[int, ...]) -> Iterable[Pair]:

@@ -145,14 +145,14 @@ def _run(options: Options, output: Output) -> int:
     from ..bench.machine import Machine
     from ..bench.measure import Benchmark, Effort
     from ..bench.promises import PROMISES, as_text
-    from ..bench.report import Report
+    from ..bench.report import BenchmarkReport
     from .status_line import StatusLine
 
     promise = None if options.check is None else PROMISES[options.check]
     machine = Machine.here(promise.threads if promise and promise.threads else options.threads)
 
-    def report(measurements: "Sequence[Measurement]", interrupted: bool) -> Report:
-        return Report(machine, options.command(), tuple(measurements), interrupted)
+    def report(measurements: "Sequence[Measurement]", interrupted: bool) -> BenchmarkReport:
+        return BenchmarkReport(machine, options.command(), tuple(measurements), interrupted)
 
     # A file that a run leaves before its end says that it was interrupted, and the same command goes on.
     unfinished = report((), interrupted=True).as_dict()

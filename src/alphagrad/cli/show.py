@@ -100,7 +100,7 @@ def report(
 
     It has what show has on each, and tables of costs, bounds and timings.
     """
-    from ..page.timings import read_timings
+    from ..bench.report import read_timings
     from ..page.view import DEFAULT_ORDERS
     from .outputs import check_writable
     from .target import find

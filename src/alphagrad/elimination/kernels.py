@@ -10,73 +10,21 @@ fills from `graphax.structure` when a kernel meets a pair for the first time: a 
 called again. Pools that are full are handled alike. So the counts are those of `graphax.plan`, by construction.
 """
 
-import hashlib
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-_WITH_KERNELS = ("elimination", "finders", "policy")
-_SOURCES = sorted(path for folder in _WITH_KERNELS for path in (Path(__file__).parents[1] / folder).glob("*.py"))
-_STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
-
-
-def compiled(function: Callable, **options: Any) -> Callable:
-    """Compile a kernel at its first call, or load it from the cache of an earlier process.
-
-    Kernels inline each other, but numba takes a cached one for good as long as its own file is unchanged. So all of
-    them are stamped with the content of all files that have kernels.
-    """
-    dispatcher = njit(cache=True, **options)(function)
-    file = dispatcher._cache._cache_file
-    file._source_stamp = _STAMP
-    file._load_index = partial(_readable, file._load_index)
-    return dispatcher
-
-
-def _readable(load: Callable[[], dict]) -> dict:
-    """What a cache has. One of another version may name types that are no more, and has nothing then."""
-    try:
-        return load()
-    except (ImportError, AttributeError):
-        return {}
-
-
-def kernel(function: Callable) -> Callable:
-    """Compile a kernel that allocates nothing: without reference counts calls are four times faster."""
-    return compiled(function, _nrt=False)
-
-
-def inlined(function: Callable) -> Callable:
-    """A kernel that is written into its callers, so that its arguments are not passed."""
-    return compiled(function, _nrt=False, inline="always")
-
+from .compiling import compiled, inlined
+from .hash_table import PRODUCT, SUM, find
+from .random_numbers import MIX, mixed
+from .structures import NO_EDGE
 
 DONE, UNKNOWN, FULL = 0, 1, 2
-PRODUCT, SUM = 0, 1
 # Places in `Net.now` and in the rows of `Net.saved`.
 EDGES, LOGGED, LIVE, MULTIPLICATIONS, ADDITIONS, DEPTH, STAMP = range(7)
 # Columns of `Net.edges`: one row is one cache line.
 SOURCE, TARGET, STRUCTURE, NEXT_IN, PREV_IN, NEXT_OUT, PREV_OUT = range(7)
 COLUMNS = 8
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
-
-
-class Table(NamedTuple):
-    """The algebra of structures, by open addressing, and facts about each structure."""
-
-    keys: np.ndarray
-    result: np.ndarray
-    multiplications: np.ndarray
-    additions: np.ndarray
-    stored: np.ndarray
-    signature: np.ndarray
-    missing: np.ndarray
 
 
 class Net(NamedTuple):
@@ -103,6 +51,23 @@ class Net(NamedTuple):
     digest: np.ndarray
 
 
+def empty_net(nodes: int, vertices: int, edges: int, room: int) -> Net:
+    """A pool without edges, with room for those there are and so many more."""
+    depths = vertices + 1
+    return Net(
+        edges=np.zeros((nodes + edges + room, COLUMNS), np.int32),
+        log=np.zeros((room, 2), np.int32),
+        eliminated=np.zeros(depths, np.int32),
+        peak=np.zeros(depths, np.int64),
+        saved=np.zeros((depths, DEPTH), np.int64),
+        saved_digest=np.zeros(depths, np.uint64),
+        mark=np.zeros(nodes, np.int32),
+        stamp=np.zeros(nodes, np.int64),
+        now=np.zeros(STAMP + 1, np.int64),
+        digest=np.zeros(1, np.uint64),
+    )
+
+
 class Prices(NamedTuple):
     """What an elimination is charged: a weight for each operation, and a power of the live numbers relative to a
     reference, whose sum over all eliminations stands for the peak."""
@@ -114,67 +79,25 @@ class Prices(NamedTuple):
 
 
 @inlined
-def mixed(x):
-    x = (x ^ (x >> np.uint64(30))) * _MIX_2
-    return x ^ (x >> np.uint64(27))
-
-
-@kernel
-def random_bits(rng):
-    rng[0] += _MIX
-    return mixed(rng[0])
-
-
-@kernel
-def random_unit(rng):
-    """Uniform in (0, 1]."""
-    return (np.float64(random_bits(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
-
-
-@kernel
-def random_below(rng, limit):
-    return np.int64(random_bits(rng) >> np.uint64(33)) % limit
-
-
-@inlined
-def table_key(operation, left, right):
-    return (
-        (np.uint64(operation) << np.uint64(62)) + (np.uint64(left) << np.uint64(31)) + np.uint64(right) + np.uint64(1)
-    )
-
-
-@inlined
-def find(table, operation, left, right):
-    """The row of a product or sum, or -1 if it is not known yet."""
-    key = table_key(operation, left, right)
-    mask = np.uint64(len(table.keys) - 1)
-    row = (key * _MIX >> np.uint64(20)) & mask
-    while table.keys[row] != key:
-        if table.keys[row] == 0:
-            table.missing[0], table.missing[1], table.missing[2] = operation, left, right
-            return np.int64(-1)
-        row = (row + np.uint64(1)) & mask
-    return np.int64(row)
-
-
-@kernel
-def insert(table, operation, left, right, result, multiplications, additions):
-    key = table_key(operation, left, right)
-    mask = np.uint64(len(table.keys) - 1)
-    row = (key * _MIX >> np.uint64(20)) & mask
-    while table.keys[row] != 0:
-        row = (row + np.uint64(1)) & mask
-    table.keys[row] = key
-    table.result[row] = result
-    table.multiplications[row] = multiplications
-    table.additions[row] = additions
-
-
-@inlined
 def edge_digest(net, table, edge):
     source, target = np.uint64(net.edges[edge, SOURCE]), np.uint64(net.edges[edge, TARGET])
-    ends = mixed((source << np.uint64(32)) + target + _MIX) | np.uint64(1)
+    ends = mixed((source << np.uint64(32)) + target + MIX) | np.uint64(1)
     return ends * table.signature[net.edges[edge, STRUCTURE]]
+
+
+@inlined
+def _append(net, edge, head, following, preceding):
+    """Put an edge at the end of the list of a node."""
+    last = net.edges[head, preceding]
+    net.edges[last, following], net.edges[edge, preceding] = edge, last
+    net.edges[edge, following], net.edges[head, preceding] = head, edge
+
+
+@inlined
+def _unlink(net, edge, following, preceding):
+    """Take an edge out of a list; it remembers its place there."""
+    before, after = net.edges[edge, preceding], net.edges[edge, following]
+    net.edges[before, following], net.edges[after, preceding] = after, before
 
 
 @inlined
@@ -183,31 +106,17 @@ def connect(net, table, source, target, structure):
     edge = net.now[EDGES]
     net.now[EDGES] += 1
     net.edges[edge, SOURCE], net.edges[edge, TARGET], net.edges[edge, STRUCTURE] = source, target, structure
-    last = net.edges[target, PREV_IN]
-    net.edges[last, NEXT_IN], net.edges[edge, PREV_IN], net.edges[edge, NEXT_IN], net.edges[target, PREV_IN] = (
-        edge,
-        last,
-        target,
-        edge,
-    )
-    last = net.edges[source, PREV_OUT]
-    net.edges[last, NEXT_OUT], net.edges[edge, PREV_OUT], net.edges[edge, NEXT_OUT], net.edges[source, PREV_OUT] = (
-        edge,
-        last,
-        source,
-        edge,
-    )
+    _append(net, edge, target, NEXT_IN, PREV_IN)
+    _append(net, edge, source, NEXT_OUT, PREV_OUT)
     net.digest[0] += edge_digest(net, table, edge)
     net.now[LIVE] += table.stored[structure]
 
 
-@kernel
+@compiled
 def load(net, table, sources, targets, structures):
     """Fill an empty pool."""
     for node in range(len(net.mark)):
-        net.edges[node, NEXT_IN] = net.edges[node, PREV_IN] = net.edges[node, NEXT_OUT] = net.edges[node, PREV_OUT] = (
-            node
-        )
+        net.edges[node, NEXT_IN:] = node
     net.now[:] = 0
     net.digest[0] = 0
     net.stamp[:] = -1
@@ -217,31 +126,28 @@ def load(net, table, sources, targets, structures):
 
 
 @inlined
-def _detach(net, table, vertex):
-    """Unlink all edges of ``vertex`` from its neighbours; returns the numbers they hold."""
+def _detach(net, table, vertex, along, following, preceding):
+    """Unlink the edges of ``vertex`` on one side from its neighbours there; returns the numbers they hold."""
     dropped = 0
-    edge = net.edges[vertex, NEXT_IN]
+    edge = net.edges[vertex, along]
     while edge != vertex:
-        net.edges[net.edges[edge, PREV_OUT], NEXT_OUT], net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = (
-            net.edges[edge, NEXT_OUT],
-            net.edges[edge, PREV_OUT],
-        )
+        _unlink(net, edge, following, preceding)
         net.digest[0] -= edge_digest(net, table, edge)
         dropped += table.stored[net.edges[edge, STRUCTURE]]
-        edge = net.edges[edge, NEXT_IN]
-    edge = net.edges[vertex, NEXT_OUT]
-    while edge != vertex:
-        net.edges[net.edges[edge, PREV_IN], NEXT_IN], net.edges[net.edges[edge, NEXT_IN], PREV_IN] = (
-            net.edges[edge, NEXT_IN],
-            net.edges[edge, PREV_IN],
-        )
-        net.digest[0] -= edge_digest(net, table, edge)
-        dropped += table.stored[net.edges[edge, STRUCTURE]]
-        edge = net.edges[edge, NEXT_OUT]
+        edge = net.edges[edge, along]
     return dropped
 
 
-@kernel
+@inlined
+def _attach(net, vertex, back, following, preceding):
+    """Undo `_detach`, in the opposite order."""
+    edge = net.edges[vertex, back]
+    while edge != vertex:
+        net.edges[net.edges[edge, preceding], following] = net.edges[net.edges[edge, following], preceding] = edge
+        edge = net.edges[edge, back]
+
+
+@compiled
 def undo(net):
     """Take the last elimination back."""
     net.now[DEPTH] -= 1
@@ -254,22 +160,10 @@ def undo(net):
         if old >= 0:
             net.edges[edge, STRUCTURE] = old
         else:
-            net.edges[net.edges[edge, PREV_IN], NEXT_IN], net.edges[net.edges[edge, NEXT_IN], PREV_IN] = (
-                net.edges[edge, NEXT_IN],
-                net.edges[edge, PREV_IN],
-            )
-            net.edges[net.edges[edge, PREV_OUT], NEXT_OUT], net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = (
-                net.edges[edge, NEXT_OUT],
-                net.edges[edge, PREV_OUT],
-            )
-    edge = net.edges[vertex, PREV_OUT]
-    while edge != vertex:
-        net.edges[net.edges[edge, PREV_IN], NEXT_IN] = net.edges[net.edges[edge, NEXT_IN], PREV_IN] = edge
-        edge = net.edges[edge, PREV_OUT]
-    edge = net.edges[vertex, PREV_IN]
-    while edge != vertex:
-        net.edges[net.edges[edge, PREV_OUT], NEXT_OUT] = net.edges[net.edges[edge, NEXT_OUT], PREV_OUT] = edge
-        edge = net.edges[edge, PREV_IN]
+            _unlink(net, edge, NEXT_IN, PREV_IN)
+            _unlink(net, edge, NEXT_OUT, PREV_OUT)
+    _attach(net, vertex, PREV_OUT, NEXT_IN, PREV_IN)
+    _attach(net, vertex, PREV_IN, NEXT_OUT, PREV_OUT)
     for place in range(DEPTH):
         net.now[place] = net.saved[depth, place]
     net.digest[0] = net.saved_digest[depth]
@@ -320,7 +214,7 @@ def _combine(net, table, vertex):
             if row < 0:
                 return UNKNOWN
             result = table.result[row]
-            if result >= 0:
+            if result != NO_EDGE:
                 net.now[MULTIPLICATIONS] += table.multiplications[row]
                 net.now[ADDITIONS] += table.additions[row]
                 source = net.edges[incoming, SOURCE]
@@ -333,7 +227,7 @@ def _combine(net, table, vertex):
     return DONE
 
 
-@kernel
+@compiled
 def eliminate(net, table, prices, vertex):
     """Eliminate ``vertex`` and return what that is charged, or minus a status if it could not be done."""
     depth = net.now[DEPTH]
@@ -342,7 +236,8 @@ def eliminate(net, table, prices, vertex):
     net.saved_digest[depth] = net.digest[0]
     net.eliminated[depth] = vertex
     net.now[DEPTH] += 1
-    dropped = _detach(net, table, vertex)
+    dropped = _detach(net, table, vertex, NEXT_IN, NEXT_OUT, PREV_OUT)
+    dropped += _detach(net, table, vertex, NEXT_OUT, NEXT_IN, PREV_IN)
     status = _combine(net, table, vertex)
     if status != DONE:
         undo(net)
@@ -357,31 +252,37 @@ def eliminate(net, table, prices, vertex):
     return price
 
 
-@kernel
+@compiled
 def rewind(net, depth):
     while net.now[DEPTH] > depth:
         undo(net)
 
 
-@kernel
-def list_neighbours(net, vertex, into):
-    """Write the nodes before and after ``vertex`` to ``into`` and return how many there are. If it was eliminated last,
-    those are the ones whose edges changed."""
-    count = 0
-    edge = net.edges[vertex, NEXT_IN]
+@compiled
+def advance(net, table, prices, order, depth):
+    """Eliminate along ``order``, of which all products and sums are known, up to a depth."""
+    while net.now[DEPTH] < depth:
+        eliminate(net, table, prices, order[net.now[DEPTH]])
+
+
+@inlined
+def _list_ends(net, vertex, along, end, into, count):
+    edge = net.edges[vertex, along]
     while edge != vertex:
-        into[count] = net.edges[edge, SOURCE]
+        into[count] = net.edges[edge, end]
         count += 1
-        edge = net.edges[edge, NEXT_IN]
-    edge = net.edges[vertex, NEXT_OUT]
-    while edge != vertex:
-        into[count] = net.edges[edge, TARGET]
-        count += 1
-        edge = net.edges[edge, NEXT_OUT]
+        edge = net.edges[edge, along]
     return count
 
 
-@kernel
+@compiled
+def list_neighbours(net, vertex, into):
+    """Write the nodes before and after ``vertex`` to ``into`` and return how many there are. If it was eliminated last,
+    those are the ones whose edges changed."""
+    return _list_ends(net, vertex, NEXT_OUT, TARGET, into, _list_ends(net, vertex, NEXT_IN, SOURCE, into, 0))
+
+
+@compiled
 def price_of(net, table, prices, vertex):
     """What eliminating ``vertex`` now would be charged, or minus a status."""
     price = eliminate(net, table, prices, vertex)
@@ -390,7 +291,7 @@ def price_of(net, table, prices, vertex):
     return price
 
 
-@kernel
+@compiled
 def evaluate(net, table, prices, order, price, digest):
     """Eliminate along ``order``, noting what each step is charged and the state after it. Leaves the net eliminated."""
     for position in range(net.now[DEPTH], len(order)):

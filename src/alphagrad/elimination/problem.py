@@ -5,29 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from graphax import ComputationGraph, Cost, Structure
+from graphax import ComputationGraph, Cost
 from graphax.bound import vertex_bounds
-from graphax.structure import add, compose
 
 from ..errors import SearchError
-from .kernels import (
-    ADDITIONS,
-    COLUMNS,
-    DEPTH,
-    DONE,
-    FULL,
-    LIVE,
-    MULTIPLICATIONS,
-    PRODUCT,
-    STAMP,
-    Net,
-    Prices,
-    Table,
-    evaluate,
-    insert,
-    load,
-    rewind,
-)
+from .hash_table import HashedStructures
+from .kernels import ADDITIONS, DONE, FULL, LIVE, MULTIPLICATIONS, Net, Prices, empty_net, evaluate, load, rewind
 from .objective import Objective
 
 # The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
@@ -43,74 +26,13 @@ class TooLarge(SearchError):
         super().__init__(f"eliminating in this order creates more than {LARGEST_LOG:,} edges; start from a better one")
 
 
-class Algebra:
-    """Structures as numbers, and the table of their products and sums as far as it is known."""
-
-    def __init__(self, counting: str):
-        self.counting = counting
-        self.structures: list[Structure] = []
-        self._numbers: dict[Structure, int] = {}
-        self._entries: list[tuple[int, ...]] = []
-        self.table = _empty_table(rows=1 << 10, structures=1 << 6)
-
-    def number(self, structure: Structure) -> int:
-        known = self._numbers.get(structure)
-        if known is not None:
-            return known
-        number = len(self.structures)
-        if number == len(self.table.stored):
-            grown = _empty_table(len(self.table.keys), 2 * number)
-            grown.stored[:number], grown.signature[:number] = self.table.stored, self.table.signature
-            self.table = self.table._replace(stored=grown.stored, signature=grown.signature)
-        self.structures.append(structure)
-        self._numbers[structure] = number
-        self.table.stored[number] = structure.stored
-        self.table.signature[number] = np.random.default_rng(number).integers(1 << 63, dtype=np.uint64) * 2 + 1
-        return number
-
-    def learn(self) -> None:
-        """Find the product or sum that a kernel missed."""
-        operation, left, right = (int(x) for x in self.table.missing)
-        first, second = self.structures[left], self.structures[right]
-        if operation == PRODUCT:
-            product = compose(first, second)
-            if product is None:
-                entry = (-1, 0, 0)
-            else:
-                folded = self.counting == "folded"
-                multiplications = product.multiplications if folded else product.raw_multiplications
-                entry = (self.number(product.structure), multiplications, product.additions)
-        else:
-            total = add(first, second)
-            entry = (self.number(total.structure), 0, total.additions)
-        self._entries.append((operation, left, right, *entry))
-        if 2 * len(self._entries) > len(self.table.keys):
-            grown = _empty_table(4 * len(self.table.keys), len(self.table.stored))
-            self.table = grown._replace(stored=self.table.stored, signature=self.table.signature)
-            for known in self._entries[:-1]:
-                insert(self.table, *known)
-        insert(self.table, *self._entries[-1])
-
-
-def _empty_table(rows: int, structures: int) -> Table:
-    return Table(
-        keys=np.zeros(rows, np.uint64),
-        result=np.zeros(rows, np.int32),
-        multiplications=np.zeros(rows, np.int64),
-        additions=np.zeros(rows, np.int64),
-        stored=np.zeros(structures, np.int64),
-        signature=np.zeros(structures, np.uint64),
-        missing=np.zeros(3, np.int64),
-    )
-
-
 class Problem:
     """What finders work on: intermediate vertices are nodes 0, 1, ... in ascending order, ends come after them."""
 
     def __init__(self, graph: ComputationGraph, objective: Objective):
         self.graph = graph
         self.objective = objective
-        self.algebra = Algebra(objective.counting)
+        self.structures = HashedStructures(objective.counting)
         self.size = len(graph.intermediates)
         ends = [number for number in graph.vertices if graph.vertices[number].kind != "intermediate"]
         self.numbers = np.array([*graph.intermediates, *ends], np.int64)
@@ -121,7 +43,7 @@ class Problem:
             for column in (
                 [self._index[source] for (_, source), _ in edges],
                 [self._index[target] for (target, _), _ in edges],
-                [self.algebra.number(structure) for _, structure in edges],
+                [self.structures.number(structure) for _, structure in edges],
             )
         )
         self.net = self._new_net(2 * len(edges) + 64)
@@ -130,22 +52,8 @@ class Problem:
         self.prices = self.plain_prices._replace(addition=self.plain_prices.addition + TIE_BREAK)
 
     def _new_net(self, room: int) -> Net:
-        nodes = len(self.numbers)
-        pool = nodes + len(self._edges[0]) + room
-        depths = self.size + 1
-        net = Net(
-            edges=np.zeros((pool, COLUMNS), np.int32),
-            log=np.zeros((room, 2), np.int32),
-            eliminated=np.zeros(depths, np.int32),
-            peak=np.zeros(depths, np.int64),
-            saved=np.zeros((depths, DEPTH), np.int64),
-            saved_digest=np.zeros(depths, np.uint64),
-            mark=np.zeros(nodes, np.int32),
-            stamp=np.zeros(nodes, np.int64),
-            now=np.zeros(STAMP + 1, np.int64),
-            digest=np.zeros(1, np.uint64),
-        )
-        load(net, self.algebra.table, *self._edges)
+        net = empty_net(len(self.numbers), self.size, len(self._edges[0]), room)
+        load(net, self.structures.table, *self._edges)
         return net
 
     def call(self, kernel: Callable, *args: Any, prices: Prices | None = None) -> None:
@@ -155,7 +63,7 @@ class Problem:
         """
         while True:
             rewind(self.net, 0)
-            status = kernel(self.net, self.algebra.table, prices or self.prices, *args)
+            status = kernel(self.net, self.structures.table, prices or self.prices, *args)
             if status == DONE:
                 return
             if status == FULL and len(self.net.log) >= LARGEST_LOG:
@@ -163,7 +71,7 @@ class Problem:
             if status == FULL:
                 self.net = self._new_net(2 * len(self.net.log))
             else:
-                self.algebra.learn()
+                self.structures.learn()
 
     def nodes(self, vertices: Iterable[int]) -> np.ndarray:
         return np.array([self._index[vertex] for vertex in vertices], np.int32)

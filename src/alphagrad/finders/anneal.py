@@ -11,18 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import (
-    DEPTH,
-    DONE,
-    eliminate,
-    evaluate,
-    kernel,
-    list_neighbours,
-    random_below,
-    random_unit,
-    rewind,
-)
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DONE, advance, eliminate, evaluate, list_neighbours, rewind
 from ..elimination.problem import Problem, TooLarge
+from ..elimination.random_numbers import random_below, random_unit
 from .finder import Step, cheapest
 
 # Moves tried at each place of the cursor, and about how many between two looks at the clock.
@@ -74,7 +66,7 @@ def new_walk(problem: Problem, order: np.ndarray, seed: int) -> Walk:
     )
 
 
-@kernel
+@compiled
 def _far_end(net, walk, cursor, reach):
     """The other end of the window to change: at a neighbour of the vertex at the cursor, or at a random distance of
     any order of magnitude."""
@@ -88,7 +80,7 @@ def _far_end(net, walk, cursor, reach):
     return cursor + min(room, np.int64(np.exp(random_unit(walk.rng) * np.log(room + 1.0))))
 
 
-@kernel
+@compiled
 def _shift(order, start, end):
     """Move the element at ``start`` to ``end``, whichever comes first."""
     moved = order[start]
@@ -98,7 +90,7 @@ def _shift(order, start, end):
     order[end] = moved
 
 
-@kernel
+@compiled
 def _retrace(net, table, prices, walk, cursor, end, allowance):
     """Eliminate the changed window and go on until the graph is what it was.
 
@@ -126,7 +118,7 @@ def _retrace(net, table, prices, walk, cursor, end, allowance):
     return DONE, new - old, place
 
 
-@kernel
+@compiled
 def _note_best(walk):
     if walk.total[CURRENT] < walk.total[BEST] - 1e-9:
         walk.total[BEST] = walk.total[CURRENT]
@@ -134,7 +126,7 @@ def _note_best(walk):
             walk.best[place] = walk.order[place]
 
 
-@kernel
+@compiled
 def settle(net, table, prices, walk, cursor, end, allowance):
     """Keep a window of the order that was changed if the total grows by no more than ``allowance``.
 
@@ -152,7 +144,7 @@ def settle(net, table, prices, walk, cursor, end, allowance):
     return DONE, True
 
 
-@kernel
+@compiled
 def _try_move(net, table, prices, walk, cursor, temperature, reach):
     """Propose one move and take it or not. Returns a status."""
     end = _far_end(net, walk, cursor, reach)
@@ -166,8 +158,11 @@ def _try_move(net, table, prices, walk, cursor, temperature, reach):
     return status
 
 
-@kernel
-def prepare(net, table, prices, walk):
+@compiled
+def evaluate_walk(net, table, prices, walk):
+    """Evaluate the order of a walk that is new. Returns a status."""
+    if walk.at[READY]:
+        return DONE
     status = evaluate(net, table, prices, walk.order, walk.price, walk.digest)
     if status != DONE:
         return status
@@ -181,16 +176,14 @@ def prepare(net, table, prices, walk):
     return DONE
 
 
-@kernel
+@compiled
 def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
     """Anneal for a number of sweeps, cooling geometrically (not at all if both temperatures are zero), until so many
     moves were tried in all; called again, it goes on where it paused."""
-    if walk.at[READY] == 0:
-        status = prepare(net, table, prices, walk)
-        if status != DONE:
-            return status
-    while net.now[DEPTH] < walk.at[CURSOR]:
-        eliminate(net, table, prices, walk.order[net.now[DEPTH]])
+    status = evaluate_walk(net, table, prices, walk)
+    if status != DONE:
+        return status
+    advance(net, table, prices, walk.order, walk.at[CURSOR])
     while walk.at[SWEEP] < sweeps:
         temperature = hot * (cold / hot) ** (walk.at[SWEEP] / sweeps) if hot > 0 else 0.0
         # A descent spends its moves where there is something to gain.

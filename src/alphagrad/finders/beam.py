@@ -5,12 +5,13 @@ from itertools import count
 
 import numpy as np
 
-from ..elimination.kernels import DONE, eliminate, kernel, price_of, rewind
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DONE, eliminate, price_of, rewind
 from ..elimination.problem import Problem
 from .finder import Step, cheapest
 
 
-@kernel
+@compiled
 def expand(net, table, prices, prefixes, depth, done, charged, at):
     """The price of eliminating each remaining vertex after each prefix."""
     while at[0] < len(prefixes):

@@ -44,11 +44,13 @@ class Budget:
             ) from None
         return Budget(seconds)
 
+    @property
+    def most_seconds(self) -> float:
+        return self.seconds or math.inf
+
     def spent(self, seconds: float, evaluations: int) -> bool:
         """Whether a search that has taken so much ends."""
-        return seconds >= (math.inf if self.seconds is None else self.seconds) or evaluations >= (
-            math.inf if self.evaluations is None else self.evaluations
-        )
+        return seconds >= self.most_seconds or evaluations >= (self.evaluations or math.inf)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import DEPTH, DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, kernel, price_of, undo
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, advance, eliminate, price_of, undo
 from ..elimination.problem import Problem
 from .finder import Step, cheapest
 
@@ -81,7 +82,7 @@ def _reducible(problem: Problem) -> bool:
     return counted and problem.scalar and not any(edge.renaming for edge in problem.graph.edges.values())
 
 
-@kernel
+@compiled
 def _seen(tree, key, spent):
     """Whether a state was entered before at no higher cost; remembers it."""
     mask = np.uint64(len(tree.seen_keys) - 1)
@@ -99,7 +100,7 @@ def _seen(tree, key, spent):
     return False
 
 
-@kernel
+@compiled
 def _forced(net, tree, vertex, price):
     """Whether eliminating ``vertex`` now is as good as anything (see the top of this file)."""
     return _forced_by(net, tree, vertex, price, NEXT_IN, SOURCE, NEXT_OUT) or _forced_by(
@@ -107,7 +108,7 @@ def _forced(net, tree, vertex, price):
     )
 
 
-@kernel
+@compiled
 def _forced_by(net, tree, vertex, price, following, end, back):
     """Whether the neighbours on one side force it."""
     edge = net.edges[vertex, following]
@@ -121,7 +122,7 @@ def _forced_by(net, tree, vertex, price, following, end, back):
     return price <= least + 1e-9
 
 
-@kernel
+@compiled
 def _list_candidates(net, table, prices, tree, level):
     """The vertices worth eliminating next, the most promising first. Returns a status."""
     count = 0
@@ -149,7 +150,7 @@ def _list_candidates(net, table, prices, tree, level):
     return DONE
 
 
-@kernel
+@compiled
 def _enter(net, table, prices, tree, level):
     """Try the next candidate of this level; go down if its state is new and may lead to something better."""
     place = tree.next[level]
@@ -167,7 +168,7 @@ def _enter(net, table, prices, tree, level):
     tree.at[LEVEL] = level + 1
 
 
-@kernel
+@compiled
 def _leave(net, tree, level):
     """Go back up; from the top, the search is over."""
     if level == 0:
@@ -178,11 +179,10 @@ def _leave(net, tree, level):
     tree.at[LEVEL] = level - 1
 
 
-@kernel
+@compiled
 def branch(net, table, prices, tree, nodes):
     """Search on for a number of states."""
-    while net.now[DEPTH] < tree.at[LEVEL]:
-        eliminate(net, table, prices, tree.path[net.now[DEPTH]])
+    advance(net, table, prices, tree.path, tree.at[LEVEL])
     while tree.at[OPEN]:
         level = tree.at[LEVEL]
         if tree.counts[level] < 0:

@@ -3,7 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +18,11 @@ from graphax.table import table
 
 from ..elimination.objective import Objective
 from ..errors import SearchError
-from ..runtime.cost_model import CostModel, measured, rank_correlation, this_machine
+from ..runtime.cost_model import CostModel, measured, rank_correlation, repeated, this_machine
 from ..runtime.workload import kernel_statements, workload
 from .budget import Budget, Progress
 from .result import SearchResult
-from .run import run
+from .run import Trial, run
 
 # What is searched for first. Most additions are fused with a product, so they cost little.
 COUNTED = Objective("weighted", "folded", (1.0, 0.25))
@@ -32,7 +33,7 @@ BATCH = 16_384
 
 
 @dataclass(frozen=True)
-class Function:
+class MappedFunction:
     """What is to be fast: the Jacobian of a function, at many points at once.
 
     Attributes:
@@ -50,22 +51,16 @@ class Function:
 
     @property
     def dtype(self) -> str:
-        return str(jnp.result_type(*(leaf for leaf in jax.tree.leaves(self.args))))
+        return str(jnp.result_type(*jax.tree.leaves(self.args)))
 
     def call(self, order: Any) -> Callable[[], Any]:
         """Computes the Jacobian at all points."""
         jacobian = gx.jacve(self.function, self.argnums, self.has_aux, order=order)
         points = [
-            value if axis is None else jax.tree.map(partial(_repeated, self.batch), value)
+            value if axis is None else jax.tree.map(partial(repeated, self.batch), value)
             for value, axis in zip(self.args, self.batch_axes, strict=True)
         ]
-        axes = tuple(None if axis is None else 0 for axis in self.batch_axes)
-        return partial(jax.jit(jax.vmap(jacobian, in_axes=axes)), *points)
-
-
-def _repeated(batch: int, value: Any) -> Any:
-    value = jnp.asarray(value)
-    return jnp.broadcast_to(value, (batch, *value.shape)) + jnp.zeros((), value.dtype)
+        return partial(jax.jit(jax.vmap(jacobian, in_axes=self.batch_axes)), *points)
 
 
 @dataclass(frozen=True)
@@ -127,30 +122,23 @@ def _shown(nanoseconds: float | None) -> str:
     return "" if nanoseconds is None else f"{nanoseconds:.3g}"
 
 
-def fastest(
-    target: Function,
-    graph: ComputationGraph,
-    budget: Budget,
-    seed: int,
-    starts: Sequence[Order],
-    progress: Callable[[Progress], None] | None,
-) -> RuntimeResult:
+def fastest(target: MappedFunction, trial: Trial, progress: Callable[[Progress], None] | None) -> RuntimeResult:
     """Search by counts, rank what is found by the model, and measure the best few. Ctrl-C ends the search, or the
     measurements, with the best so far."""
+    graph, budget = trial.graph, trial.budget
     if budget.seconds is None:
         raise SearchError("minimize='runtime' ends with measurements, so it needs a budget of seconds")
     began = time.monotonic()
     model = _model(target)
-    found, evaluations, stopped = [], 0, "budget"
-    for trial in range(TRIALS):
-        share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
-        result = run(graph, COUNTED, "auto", share, seed + trial, starts, progress)
-        found.append(result.order)
-        evaluations += result.evaluations
-        if result.stopped == "interrupted":
-            stopped = result.stopped
+    results, stopped = [], "budget"
+    share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
+    for number in range(TRIALS):
+        results.append(run(replace(trial, budget=share, seed=trial.seed + number), progress))
+        if results[-1].stopped == "interrupted":
+            stopped = "interrupted"
             break
-    candidates = [_predicted(target, model, order) for order in _distinct([*found, *starts, *_presets(graph)])]
+    orders = _distinct([*(result.order for result in results), *trial.starts, *_presets(graph)])
+    candidates = [_predicted(target, model, order) for order in orders]
     ranked = sorted(candidates, key=lambda c: (math.inf if c.predicted is None else c.predicted, c.order.cost))
     try:
         timed = _measured(target, ranked, max(0.5, budget.seconds - (time.monotonic() - began)))
@@ -162,10 +150,10 @@ def fastest(
         order=best,
         cost=cost,
         value=COUNTED.value(cost),
-        bound=found[0].bound or 0.0,
+        bound=results[0].bound,
         objective=COUNTED,
         history=(),
-        evaluations=evaluations,
+        evaluations=sum(result.evaluations for result in results),
         seconds=time.monotonic() - began,
         stopped=stopped,
         graph=graph,
@@ -174,14 +162,13 @@ def fastest(
     )
 
 
-def _model(target: Function) -> CostModel | None:
+def _model(target: MappedFunction) -> CostModel | None:
     """None where there is no native backend to model."""
     if jax.default_backend() != "cpu" or target.dtype not in ("float32", "float64"):
         return None
-    try:
+    with suppress(NativeError):
         return this_machine(target.dtype)
-    except NativeError:
-        return None
+    return None
 
 
 def _presets(graph: ComputationGraph) -> Iterator[Order]:
@@ -196,20 +183,18 @@ def _distinct(orders: Sequence[Order]) -> list[Order]:
     return list({order.vertices: order for order in reversed(orders)}.values())[::-1]
 
 
-def _predicted(target: Function, model: CostModel | None, order: Order) -> Candidate:
-    if model is None:
-        return Candidate(order, None)
-    try:
-        program = kernel_statements(target.function, target.args, order, target.argnums, target.has_aux)
-    except NativeError:
-        return Candidate(order, None)
-    return Candidate(order, model.predict(workload(program)))
+def _predicted(target: MappedFunction, model: CostModel | None, order: Order) -> Candidate:
+    with suppress(NativeError):
+        if model is not None:
+            program = kernel_statements(target.function, target.args, order, target.argnums, target.has_aux)
+            return Candidate(order, model.predict(workload(program)))
+    return Candidate(order, None)
 
 
-def _measured(target: Function, ranked: list[Candidate], seconds: float) -> list[Candidate]:
+def _measured(target: MappedFunction, ranked: list[Candidate], seconds: float) -> list[Candidate]:
     """The best few, and the baselines, with what they took, the fastest first; then the others."""
     chosen = [c for n, c in enumerate(ranked) if n < MEASURED or c.order.finder in BASELINES]
     calls = {number: target.call(candidate.order) for number, candidate in enumerate(chosen)}
     least = measured(calls, REPEAT, seconds)
-    timed = [Candidate(c.order, c.predicted, 1e9 * least[number] / target.batch) for number, c in enumerate(chosen)]
+    timed = [replace(c, measured=1e9 * least[number] / target.batch) for number, c in enumerate(chosen)]
     return [*sorted(timed, key=lambda c: c.measured or math.inf), *(c for c in ranked if c not in chosen)]

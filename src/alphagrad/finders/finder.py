@@ -1,12 +1,12 @@
 """What an order finder is."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from ..elimination.problem import Problem
+from ..elimination.problem import Problem, TooLarge
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,19 @@ class Finder(Protocol):
     def __call__(self, problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]: ...
 
 
+def reverse(problem: Problem) -> np.ndarray:
+    """The order that eliminates the last vertex first."""
+    return np.arange(problem.size, dtype=np.int32)[::-1].copy()
+
+
 def cheapest(problem: Problem, orders: list[np.ndarray]) -> np.ndarray:
     """The first of the best orders; reverse if there are none."""
-    return min(orders, key=problem.key) if orders else np.arange(problem.size, dtype=np.int32)[::-1].copy()
+    return min(orders, key=problem.key) if orders else reverse(problem)
+
+
+def attempted(make: Callable[[], np.ndarray]) -> Step:
+    """An order to consider, unless making it takes too much memory."""
+    try:
+        return Step(make(), 1)
+    except TooLarge:
+        return Step(None, 1)

@@ -7,15 +7,18 @@ is used more than once, and by where it stands in the program. Markowitz's rule,
 
 import heapq
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import numpy as np
 
 from graphax.presets import PRESETS, preset_vertices
 
-from ..elimination.kernels import DONE, EDGES, NEXT_OUT, compiled, eliminate, list_neighbours, mixed, undo
-from ..elimination.problem import Problem, TooLarge
-from .finder import Step
+from ..elimination.compiling import allocating
+from ..elimination.kernels import DONE, EDGES, NEXT_OUT, eliminate, list_neighbours, undo
+from ..elimination.problem import Problem
+from ..elimination.random_numbers import mixed
+from .finder import Step, attempted
 
 # Up to this size all presets are tried; they are Python.
 PRESETS_LIMIT = 1500
@@ -23,7 +26,7 @@ PRESETS_LIMIT = 1500
 CORNERS = ((1, 0, 0, 0, 0), (1, 0.5, 0, 0, 0), (0.001, 0, 10, -1, 0), (1, 0, 1, -1, 0))
 
 
-@compiled
+@allocating
 def _score(net, table, prices, weights, seed, vertex):
     """The score of a vertex, or minus infinity and a status if it is not known."""
     edges = net.now[EDGES]
@@ -39,7 +42,7 @@ def _score(net, table, prices, weights, seed, vertex):
     return score, DONE
 
 
-@compiled
+@allocating
 def build(net, table, prices, weights, seed, order):
     """Eliminate the vertex with the lowest score again and again; only neighbours are scored anew."""
     size = len(order)
@@ -95,10 +98,7 @@ def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
 
 def corners(problem: Problem) -> Iterator[Step]:
     for weights in CORNERS:
-        try:
-            yield Step(greedy_order(problem, np.array(weights, float)), 1)
-        except TooLarge:
-            yield Step(None, 1)
+        yield attempted(partial(greedy_order, problem, np.array(weights, float)))
 
 
 def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
@@ -110,7 +110,4 @@ def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
         weights[3] *= rng.choice((-1, 1))
         weights[4] *= 0.3
         weights[0] = max(weights[0], 1e-3)
-        try:
-            yield Step(greedy_order(problem, weights, seed * 1_000_003 + number), 1)
-        except TooLarge:
-            yield Step(None, 1)
+        yield attempted(partial(greedy_order, problem, weights, seed * 1_000_003 + number))

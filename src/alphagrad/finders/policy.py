@@ -1,14 +1,15 @@
 """The shipped policy as a finder: its best order first, and then orders that it draws."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import numpy as np
 
-from ..elimination.problem import Problem, TooLarge
+from ..elimination.problem import Problem
 from ..policy.network import shipped
 from ..policy.play import policy_order
-from .finder import Finder, Step
+from .finder import Finder, Step, attempted
 
 # How random the drawn orders are, in turn.
 TEMPERATURES = (0.25, 0.5, 1.0)
@@ -19,10 +20,7 @@ def policy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
     network = shipped()
     for number in count() if problem.size > 1 else range(1):
         temperature = 0.0 if number == 0 else TEMPERATURES[number % len(TEMPERATURES)]
-        try:
-            yield Step(policy_order(problem, network, seed * 1_000_003 + number, temperature), 1)
-        except TooLarge:
-            yield Step(None, 1)
+        yield attempted(partial(policy_order, problem, network, seed * 1_000_003 + number, temperature))
 
 
 def after_policy(finder: Finder) -> Finder:

@@ -5,19 +5,17 @@ or when it runs. Of the trials that finish, the best counts, and the first of eq
 the trials it was working on; a pool of our own is replaced and those are given out again.
 """
 
+import math
 import multiprocessing
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from graphax import ComputationGraph, Order
-
-from ..elimination.objective import Objective
 from ..errors import SearchError
 from .budget import Budget, Progress, Reporter
 from .result import SearchResult
-from .run import run
+from .run import Trial, run
 
 # Evaluations of one trial: a second or so on a small graph.
 TRIAL = 200_000
@@ -27,31 +25,20 @@ GRACE = 2.0
 REPLACEMENTS = 5
 
 
-@dataclass(frozen=True)
-class Request:
-    """What all trials have in common."""
-
-    graph: ComputationGraph
-    objective: Objective
-    method: str
-    budget: Budget
-    seed: int
-    starts: tuple[Order, ...]
-
-    def trial(self, number: int, seconds_left: float | None) -> tuple | None:
-        """The arguments of a trial; None if the budget has no room for it."""
-        evaluations: int | None = TRIAL
-        if self.budget.evaluations is not None:
-            evaluations = min(TRIAL, self.budget.evaluations - number * TRIAL)
-        elif self.method == "auto" and number == 0:
-            # The first worker goes on to the end, because it works on a proof as well.
-            evaluations = None
-        if (evaluations is not None and evaluations <= 0) or (seconds_left is not None and seconds_left <= 0):
-            return None
-        # The portfolio opens the same way every time, so it is played once; the other trials go on from its start.
-        method = "anneal" if self.method == "auto" and number else self.method
-        seed = self.seed if number == 0 else self.seed + 7919 * number
-        return self.graph, self.objective, method, Budget(seconds_left, evaluations), seed, self.starts
+def nth_trial(search: Trial, number: int, seconds_left: float) -> Trial | None:
+    """A trial of a search; None if its budget has no room for one more."""
+    evaluations: int | None = TRIAL
+    if search.budget.evaluations is not None:
+        evaluations = min(TRIAL, search.budget.evaluations - number * TRIAL)
+    elif search.method == "auto" and number == 0:
+        # The first worker goes on to the end, because it works on a proof as well.
+        evaluations = None
+    if (evaluations is not None and evaluations <= 0) or seconds_left <= 0:
+        return None
+    budget = Budget(None if seconds_left == math.inf else seconds_left, evaluations)
+    # The portfolio opens the same way every time, so it is played once; the other trials go on from its start.
+    method = "anneal" if search.method == "auto" and number else search.method
+    return replace(search, method=method, budget=budget, seed=search.seed + 7919 * number)
 
 
 class Workers:
@@ -65,8 +52,8 @@ class Workers:
         # Forking a process in which JAX has started threads can deadlock.
         return ProcessPoolExecutor(self._count, mp_context=multiprocessing.get_context("spawn"))
 
-    def submit(self, arguments: tuple) -> Future:
-        return (self._given or self._pool).submit(run, *arguments)  # type: ignore[union-attr]
+    def submit(self, trial: Trial) -> Future:
+        return (self._given or self._pool).submit(run, trial)  # type: ignore[union-attr]
 
     def repair(self) -> bool:
         """Replace a broken pool; False if that is not ours to do, or happened too often."""
@@ -83,14 +70,14 @@ class Workers:
 
 
 def run_on(
-    executor: Executor | None, workers: int, request: Request, progress: Callable[[Progress], None] | None
+    executor: Executor | None, workers: int, search: Trial, progress: Callable[[Progress], None] | None
 ) -> SearchResult:
     """Search by trials on ``executor``, or on ``workers`` processes of our own."""
-    opening = run(request.graph, request.objective, "presets", Budget(), request.seed, request.starts)
-    request = replace(request, starts=(*request.starts, opening.order))
+    opening = run(replace(search, method="presets", budget=Budget()))
+    search = replace(search, starts=(*search.starts, opening.order))
     crew = Workers(executor, workers)
     try:
-        return _Trials(request, opening, Reporter(progress)).run(crew, workers)
+        return _Trials(search, opening, Reporter(progress)).run(crew, workers)
     finally:
         crew.close()
 
@@ -98,8 +85,8 @@ def run_on(
 class _Trials:
     """The trials of one search: which are under way, and what came back."""
 
-    def __init__(self, request: Request, opening: SearchResult, reporter: Reporter):
-        self._request, self._opening, self._reporter = request, opening, reporter
+    def __init__(self, search: Trial, opening: SearchResult, reporter: Reporter):
+        self._search, self._opening, self._reporter = search, opening, reporter
         self._found: dict[int, SearchResult] = {}
         self._under_way: dict[Future, int] = {}
         self._again: list[int] = []
@@ -110,9 +97,9 @@ class _Trials:
     def run(self, crew: Workers, workers: int) -> SearchResult:
         stopped = "budget"
         try:
-            while not self._best().optimal and not self._deserted:
+            while not self._result().optimal and not self._deserted:
                 self._hand_out(crew, workers)
-                if not self._under_way or (self._seconds_left() or 1.0) < -1.0:
+                if not self._under_way or self._seconds_left() < -1.0:
                     break
                 done, _ = wait(self._under_way, timeout=0.1, return_when=FIRST_COMPLETED)
                 self._collect(done, crew)
@@ -125,16 +112,16 @@ class _Trials:
             future.cancel()
         if self._deserted and not self._found:
             raise SearchError("the workers died before any of them found an order; see their own messages")
-        return self._summary("workers died" if self._deserted else stopped)
+        return self._result("workers died" if self._deserted else stopped)
 
     def _hand_out(self, crew: Workers, workers: int) -> None:
         while len(self._under_way) < workers:
             number = self._again[0] if self._again else self._next
-            arguments = self._request.trial(number, self._seconds_left())
-            if arguments is None:
+            trial = nth_trial(self._search, number, self._seconds_left())
+            if trial is None:
                 return
             try:
-                self._under_way[crew.submit(arguments)] = number
+                self._under_way[crew.submit(trial)] = number
             except BrokenExecutor:
                 self._deserted = not crew.repair()
                 if self._deserted:
@@ -159,30 +146,24 @@ class _Trials:
             self._under_way.clear()
             self._deserted = not crew.repair()
 
-    def _seconds_left(self) -> float | None:
-        limit = self._request.budget.seconds
-        return None if limit is None else limit - (time.monotonic() - self._began)
-
-    def _best(self) -> SearchResult:
-        """The best so far with the best bound so far; ties go to the trial with the lowest number."""
-        results = [self._opening, *(self._found[number] for number in sorted(self._found))]
-        best = min(results, key=lambda result: (result.value, result.cost.additions, result.cost.peak))
-        bound = max(result.bound for result in results)
-        return replace(best, bound=bound, order=replace(best.order, bound=bound))
+    def _seconds_left(self) -> float:
+        return self._search.budget.most_seconds - (time.monotonic() - self._began)
 
     def _standing(self) -> Progress:
-        best = self._best()
-        evaluations = sum(result.evaluations for result in self._found.values())
-        return Progress(self._request.method, best.value, best.bound, evaluations, time.monotonic() - self._began)
+        now = self._result()
+        return Progress(now.order.finder, now.value, now.bound, now.evaluations, now.seconds)
 
-    def _summary(self, stopped: str) -> SearchResult:
-        best = self._best()
-        now = self._standing()
+    def _result(self, stopped: str = "budget") -> SearchResult:
+        """The best so far with the best bound so far; ties go to the trial with the lowest number."""
+        found = [self._found[number] for number in sorted(self._found)]
+        best = min([self._opening, *found], key=lambda result: (result.value, result.cost.additions, result.cost.peak))
+        bound = max(result.bound for result in (self._opening, *found))
         return replace(
             best,
-            graph=self._request.graph,
-            evaluations=now.evaluations,
-            seconds=now.seconds,
-            stopped="optimal" if best.optimal else stopped,
-            order=replace(best.order, finder=self._request.method),
+            graph=self._search.graph,
+            bound=bound,
+            evaluations=sum(result.evaluations for result in found),
+            seconds=time.monotonic() - self._began,
+            stopped="optimal" if best.value <= bound else stopped,
+            order=replace(best.order, bound=bound, finder=self._search.method),
         )

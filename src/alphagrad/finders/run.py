@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..certificates.prove import Prover
 from ..elimination.objective import Objective
 from ..elimination.problem import Problem
 from .budget import Budget, Progress, Reporter
-from .finder import Step, cheapest
+from .finder import Step, cheapest, reverse
 from .portfolio import FINDERS, warm_up
 from .result import SearchResult
 
@@ -23,18 +24,22 @@ FIRST_SLICE = 1.0
 PROOF_SHARE = 4
 
 
-def run(
-    graph: ComputationGraph,
-    objective: Objective,
-    method: str,
-    budget: Budget,
-    seed: int,
-    starts: Iterable[Order] = (),
-    progress: Callable[[Progress], None] | None = None,
-) -> SearchResult:
+@dataclass(frozen=True)
+class Trial:
+    """What to search, how, and for how long."""
+
+    graph: ComputationGraph
+    objective: Objective
+    method: str
+    budget: Budget
+    seed: int
+    starts: tuple[Order, ...] = ()
+
+
+def run(trial: Trial, progress: Callable[[Progress], None] | None = None) -> SearchResult:
     """Search in this process."""
-    warm_up(method)
-    search = _Search(graph, objective, method, budget, seed, list(starts), Reporter(progress))
+    warm_up(trial.method)
+    search = _Search(trial, Reporter(progress))
     try:
         search.run()
     except KeyboardInterrupt:
@@ -45,35 +50,26 @@ def run(
 class _Search:
     """A search under way: the best order and bound so far."""
 
-    def __init__(
-        self,
-        graph: ComputationGraph,
-        objective: Objective,
-        method: str,
-        budget: Budget,
-        seed: int,
-        starts: list[Order],
-        reporter: Reporter,
-    ):
+    def __init__(self, trial: Trial, reporter: Reporter):
         self._began = time.monotonic()
-        self._problem = Problem(graph, objective)
-        self._method, self._budget, self._seed, self._reporter = method, budget, seed, reporter
-        given = [self._problem.nodes(order.vertices) for order in starts]
+        self._trial, self._reporter = trial, reporter
+        self._problem = Problem(trial.graph, trial.objective)
+        given = [self._problem.nodes(order.vertices) for order in trial.starts]
         # What is returned if the search is interrupted at once.
-        self._nodes = cheapest(self._problem, [*given, np.arange(self._problem.size, dtype=np.int32)[::-1].copy()])
+        self._nodes = cheapest(self._problem, [*given, reverse(self._problem)])
         self._key = self._problem.key(self._nodes)
-        self._steps: Iterator[Step] = FINDERS[method](self._problem, seed, given)
-        self._bound = _cut_bound(graph, objective)
+        self._steps: Iterator[Step] = FINDERS[trial.method](self._problem, trial.seed, given)
+        self._bound = _cut_bound(trial.graph, trial.objective)
         self._history = [(0.0, 0, self._key[0])]
         self._evaluations = 0
         self.stopped = "budget"
 
     def run(self) -> None:
         """Look for orders; if there is time, work on a proof in between."""
-        if (self._budget.seconds is not None and self._budget.seconds <= 2 * FIRST_SLICE) or not self._provable():
+        if self._trial.budget.most_seconds <= 2 * FIRST_SLICE or not self._provable():
             self._look(math.inf)
             return
-        prover = Prover(self._problem.graph, self._problem.objective.counting)
+        prover = Prover(self._trial.graph, self._trial.objective.counting)
         for turn in count():
             before, length = self._key[0], FIRST_SLICE * 2**turn
             exhausted = self._look(length)
@@ -85,8 +81,9 @@ class _Search:
 
     def _provable(self) -> bool:
         """Proofs take time of the clock, so a budget of evaluations alone, which is to be repeatable, has none."""
-        limited = self._budget.seconds is None and self._budget.evaluations is not None
-        return self._method == "auto" and self._problem.objective.minimize == "multiplications" and not limited
+        trial = self._trial
+        limited = trial.budget.seconds is None and trial.budget.evaluations is not None
+        return trial.method == "auto" and trial.objective.minimize == "multiplications" and not limited
 
     def _look(self, seconds: float) -> bool:
         """Take steps of the finder for a while; returns whether it has no more."""
@@ -103,7 +100,7 @@ class _Search:
         return True
 
     def _prove(self, prover: Prover, seconds: float) -> None:
-        left = math.inf if self._budget.seconds is None else self._budget.seconds - self._seconds()
+        left = self._trial.budget.most_seconds - self._seconds()
         for _ in prover.work(min(seconds, left), self._key[0]):
             self._bound = max(self._bound, prover.proof.bound)
             self._reporter.report(self._standing)
@@ -122,20 +119,20 @@ class _Search:
         return time.monotonic() - self._began
 
     def _is_over(self) -> bool:
-        return self._key[0] <= self._bound or self._budget.spent(self._seconds(), self._evaluations)
+        return self._key[0] <= self._bound or self._trial.budget.spent(self._seconds(), self._evaluations)
 
     def _standing(self) -> Progress:
-        return Progress(self._method, self._key[0], self._bound, self._evaluations, self._seconds())
+        return Progress(self._trial.method, self._key[0], self._bound, self._evaluations, self._seconds())
 
     def result(self) -> SearchResult:
-        graph, objective, value = self._problem.graph, self._problem.objective, self._key[0]
+        trial, graph, value = self._trial, self._trial.graph, self._key[0]
         vertices = self._problem.vertices(self._nodes)
         return SearchResult(
-            order=Order(vertices, graph.fingerprint, self._method, self._seed, value, self._bound, graph.simplified),
+            order=Order(vertices, graph.fingerprint, trial.method, trial.seed, value, self._bound, graph.simplified),
             cost=self._problem.cost(self._nodes),
             value=value,
             bound=self._bound,
-            objective=objective,
+            objective=trial.objective,
             history=tuple(self._history),
             evaluations=self._evaluations,
             seconds=self._seconds(),

@@ -12,11 +12,11 @@ from ..errors import SearchError, whole_number
 from ..tasks.task import Task
 from . import records
 from .budget import Budget, Progress
-from .fastest import COUNTED, Function, fastest
-from .pool import Request, run_on
+from .fastest import COUNTED, MappedFunction, fastest
+from .pool import run_on
 from .portfolio import FINDERS
 from .result import SearchResult
-from .run import run
+from .run import Trial, run
 
 
 def search(
@@ -81,25 +81,22 @@ def search(
             "leave counting, method, workers and executor as they are"
         )
     graph = graph_of(target, args, argnums, has_aux, simplify)
-    starts = _starts(graph, objective, start, resume)
+    trial = Trial(graph, objective, method, limit, seed, _starts(graph, objective, start, resume))
     if minimize == "runtime":
-        timed = _timed(target, args, argnums, has_aux, batch_axes)
-        return fastest(timed, graph, limit, seed, starts, progress)
-    if workers == 1 and executor is None:
-        result = run(graph, objective, method, limit, seed, starts, progress)
-    else:
-        result = run_on(executor, workers, Request(graph, objective, method, limit, seed, starts), progress)
+        return fastest(_timed(target, args, argnums, has_aux, batch_axes), trial, progress)
+    in_process = workers == 1 and executor is None
+    result = run(trial, progress) if in_process else run_on(executor, workers, trial, progress)
     if record:
         records.offer(result)
     return result
 
 
-def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> Function:
+def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> MappedFunction:
     """What is to be fast."""
     if isinstance(target, ComputationGraph):
         raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
     if isinstance(target, Task):
-        return Function(target.function, target.arguments(), target.argnums, False, target.batch_axes)
+        return MappedFunction(target.function, target.arguments(), target.argnums, False, target.batch_axes)
     numbers = positions(argnums)
     default = tuple(0 if n in numbers else None for n in range(len(args)))
     axes = default if batch_axes is None else tuple(batch_axes) if isinstance(batch_axes, Sequence) else ()
@@ -107,7 +104,7 @@ def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_
         raise SearchError(
             f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {batch_axes!r}"
         )
-    return Function(target, tuple(args), argnums, has_aux, axes)
+    return MappedFunction(target, tuple(args), argnums, has_aux, axes)
 
 
 def graph_of(

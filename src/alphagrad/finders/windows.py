@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..elimination.kernels import DEPTH, DONE, eliminate, kernel, price_of, rewind, undo
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DEPTH, DONE, advance, eliminate, price_of, rewind, undo
 from ..elimination.problem import Problem
-from .anneal import BEST, CURRENT, CURSOR, READY, Walk, new_walk, prepare, settle
+from .anneal import BEST, CURRENT, CURSOR, Walk, evaluate_walk, new_walk, settle
 from .finder import Step, cheapest
 
 # Eliminations in a window, on small and on large graphs; the work doubles with each.
@@ -14,7 +15,7 @@ WIDTH, WIDTH_OF_LARGE = 9, 5
 LARGE = 2000
 
 
-@kernel
+@compiled
 def _subset_prices(net, table, prices, window, width, charged):
     """The price of every vertex of the window after every subset of the others. Returns a status.
 
@@ -42,7 +43,7 @@ def _subset_prices(net, table, prices, window, width, charged):
     return DONE
 
 
-@kernel
+@compiled
 def _best_order(window, width, charged, least, last, result):
     """Write the cheapest order of the window to ``result``."""
     for subset in range(1, 1 << width):
@@ -59,17 +60,15 @@ def _best_order(window, width, charged, least, last, result):
         subset ^= 1 << last[subset]
 
 
-@kernel
+@compiled
 def reorder(net, table, prices, walk, stop, width, charged, least, last, window, result):
     """Reorder the windows at the cursor and behind it, up to ``stop``."""
-    if walk.at[READY] == 0:
-        status = prepare(net, table, prices, walk)
-        if status != DONE:
-            return status
+    status = evaluate_walk(net, table, prices, walk)
+    if status != DONE:
+        return status
     while walk.at[CURSOR] < stop:
         cursor = walk.at[CURSOR]
-        while net.now[DEPTH] < cursor:
-            eliminate(net, table, prices, walk.order[net.now[DEPTH]])
+        advance(net, table, prices, walk.order, cursor)
         size = min(width, len(walk.order) - cursor)
         for place in range(size):
             window[place] = walk.order[cursor + place]

@@ -21,8 +21,8 @@ from jax.typing import ArrayLike
 
 from graphax import ComputationGraph
 
-from ..elimination.closure import MOST_STRUCTURES, NO_EDGE
 from ..elimination.objective import Objective
+from ..elimination.structures import MOST_STRUCTURES, NO_EDGE
 from ..errors import AlphagradError
 from .tables import (
     ADDS,

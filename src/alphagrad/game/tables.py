@@ -15,8 +15,8 @@ import numpy as np
 from graphax import ComputationGraph, Structure
 from graphax.sparsity_types import sparsity_type
 
-from ..elimination.closure import MOST_STRUCTURES, NO_EDGE, Closure, closure_of, with_coefficient
 from ..elimination.objective import Objective
+from ..elimination.structures import MOST_STRUCTURES, NO_EDGE, StructureTable, closed_table, with_coefficient
 from ..errors import AlphagradError
 
 OTHER_TYPE = 11
@@ -81,7 +81,7 @@ class GameTables(NamedTuple):
 
 def sizes_of(graph: ComputationGraph) -> Sizes:
     """The smallest sizes that hold a graph."""
-    structures = len(closure_of(graph).structures)
+    structures = len(closed_table(graph))
     return Sizes(len(graph.inputs), len(graph.intermediates), len(_outputs(graph)), structures)
 
 
@@ -114,20 +114,20 @@ def make_tables(
     room = needed if sizes is None else sizes
     if any(have < want for have, want in zip(room, needed, strict=True)):
         raise AlphagradError(f"the graph needs {needed}, but the tables are made for {room}")
-    closure = closure_of(graph)
-    edges, scale = _edges(graph, closure, room)
-    product, multiplications, product_additions = _products(closure, objective.counting, room.structures)
-    types, shapes = _observed(closure, room.structures)
+    table = closed_table(graph)
+    edges, scale = _edges(graph, table, room)
+    product, multiplications, product_additions = _products(table, objective.counting, room.structures)
+    types, shapes = _observed(table, room.structures)
     per_multiplication, per_addition = objective.weights
     stored = np.zeros(room.structures)
-    stored[1 : needed.structures] = [s.stored for s in closure.structures if s is not None]
+    stored[1 : needed.structures] = [structure.stored for _, structure in table.numbered()]
     return GameTables(
         edges=jnp.asarray(edges, jnp.int32),
         scale=jnp.asarray(scale, jnp.float32),
         intermediate=jnp.arange(room.intermediates) < needed.intermediates,
         product=jnp.asarray(product, jnp.int32),
         multiplications=jnp.asarray(per_multiplication * multiplications, jnp.float32),
-        sum=jnp.asarray(_sums(closure, room.structures), jnp.int32),
+        sum=jnp.asarray(_sums(table, room.structures), jnp.int32),
         additions=jnp.asarray(per_addition * product_additions if per_addition else np.zeros((0, 0)), jnp.float32),
         stored=jnp.asarray(per_addition * stored if per_addition else np.zeros(0), jnp.float32),
         types=jnp.asarray(types, jnp.float32),
@@ -149,7 +149,7 @@ def _outputs(graph: ComputationGraph) -> list[int]:
     return sorted(number for number, vertex in graph.vertices.items() if vertex.kind == "output")
 
 
-def _edges(graph: ComputationGraph, closure: Closure, room: Sizes) -> tuple[np.ndarray, np.ndarray]:
+def _edges(graph: ComputationGraph, table: StructureTable, room: Sizes) -> tuple[np.ndarray, np.ndarray]:
     rows = dict(zip(graph.intermediates, range(room.intermediates), strict=False))
     columns = {vertex: room.inputs + place for vertex, place in rows.items()}
     rows |= {vertex: room.intermediates + place for place, vertex in enumerate(_outputs(graph))}
@@ -158,32 +158,32 @@ def _edges(graph: ComputationGraph, closure: Closure, room: Sizes) -> tuple[np.n
     edges, scale = np.full(shape, NO_EDGE), np.zeros(shape)
     for (target, source), structure in graph.edges.items():
         place = rows[target], columns[source]
-        edges[place] = closure.number(structure)
+        edges[place] = table.number(structure)
         scale[place] = 1.0 if structure.scale is None else structure.scale
     return edges, scale
 
 
-def _products(closure: Closure, counting: str, room: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _products(table: StructureTable, counting: str, room: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     packed = np.zeros((room, room), np.int64)
     multiplications, additions = np.zeros((room, room)), np.zeros((room, room))
-    for pair, entry in closure.products.items():
+    for pair, entry in table.products.items():
         if entry.factor >= MOST_FACTOR:
             raise AlphagradError(f"a sum over {entry.factor} equal numbers; the tables have room for {MOST_FACTOR - 1}")
         conditional = IF_SCALED if counting == "folded" and entry.if_scaled else 0
         packed[pair] = entry.result | conditional | entry.factor << FACTOR_SHIFT
-        multiplications[pair] = entry.multiplications if counting == "folded" else entry.raw_multiplications
+        multiplications[pair] = entry.counted(counting)
         additions[pair] = entry.additions
     return packed, multiplications, additions
 
 
-def _sums(closure: Closure, room: int) -> np.ndarray:
+def _sums(table: StructureTable, room: int) -> np.ndarray:
     packed = np.zeros((room, room), np.int64)
     # Where there is nothing to add, coefficients add up all the same, since those of no edge are zero.
-    for number, structure in enumerate(closure.structures):
-        known = structure is None or structure.scale is not None
-        alone = number | number << STRUCTURE_BITS | ADDS * known
+    packed[NO_EDGE, NO_EDGE] = ADDS
+    for number, structure in table.numbered():
+        alone = number | number << STRUCTURE_BITS | ADDS * (structure.scale is not None)
         packed[NO_EDGE, number] = packed[number, NO_EDGE] = alone
-    for pair, entry in closure.sums.items():
+    for pair, entry in table.sums.items():
         packed[pair] = (
             entry.different
             | entry.equal << STRUCTURE_BITS
@@ -195,12 +195,11 @@ def _sums(closure: Closure, room: int) -> np.ndarray:
     return packed
 
 
-def _observed(closure: Closure, room: int) -> tuple[np.ndarray, np.ndarray]:
+def _observed(table: StructureTable, room: int) -> tuple[np.ndarray, np.ndarray]:
     types, shapes = np.zeros((room, 2)), np.zeros((room, 4))
-    for number, structure in enumerate(closure.structures):
-        if structure is not None:
-            types[number] = [_type(with_coefficient(structure, scale)) for scale in (-1.0, 1.0)]
-            shapes[number] = *_two_sizes(structure.inp_shape), *_two_sizes(structure.out_shape)
+    for number, structure in table.numbered():
+        types[number] = [_type(with_coefficient(structure, scale)) for scale in (-1.0, 1.0)]
+        shapes[number] = *_two_sizes(structure.inp_shape), *_two_sizes(structure.out_shape)
     return types, shapes
 
 

@@ -1,16 +1,15 @@
-"""Structures as numbers for the page, and the table by which it eliminates vertices itself.
+"""The table by which the page eliminates vertices itself.
 
 On the page an edge is a pair: the number of its structure without the known coefficient, and that coefficient, or none
-where there are values. What products and sums do to both is in a `alphagrad.closure.Closure`.
+where there are values. What products and sums do to both is in a `StructureTable`.
 """
 
-from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-from graphax import ComputationGraph, Structure
+from graphax import ComputationGraph
 
-from ..elimination.closure import Closure
+from ..elimination.structures import StructureTable, closed_table
 from ..errors import AlphagradError
 
 # Tables beyond this size take long to find and to load; the page then shows the given orders only.
@@ -19,71 +18,41 @@ MOST_ENTRIES = 20_000
 NEW_VALUES, ADDS, KEEPS = 0, 1, 2
 
 
-class Catalogue:
-    """Structures by number, whatever their known coefficients; numbers are given as structures are met."""
-
-    def __init__(self) -> None:
-        self.structures: list[Structure] = []
-        self._numbers: dict[Structure, int] = {}
-
-    def number(self, structure: Structure) -> int:
-        if structure.scale not in (None, 1.0):
-            structure = replace(structure, scale=1.0)
-        if structure not in self._numbers:
-            self._numbers[structure] = len(self.structures)
-            self.structures.append(structure)
-        return self._numbers[structure]
-
-    def described(self) -> list[list[Any]]:
-        """For each structure: the name of its values, if it has any, its labels, and how many numbers it holds."""
-        rows: list[list[Any]] = []
-        for structure in self.structures:
-            values, bracket, labels = str(structure).partition("[")
-            rows.append([values if structure.scale is None else None, bracket + labels, structure.stored])
-        return rows
+def described(structures: StructureTable) -> list[list[Any]]:
+    """For each structure: the name of its values, if it has any, its labels, and how many numbers it holds."""
+    rows: list[list[Any]] = []
+    for _, structure in structures.numbered():
+        values, bracket, labels = str(structure).partition("[")
+        rows.append([values if structure.scale is None else None, bracket + labels, structure.stored])
+    return rows
 
 
-@dataclass(frozen=True)
-class Algebra:
-    """All products and sums that can occur in a graph, or why there is no such table.
+def algebra_of(graph: ComputationGraph, counting: str, structures: StructureTable) -> dict[str, Any]:
+    """All products and sums that can occur in a graph, or why that is ``unavailable``.
 
-    Attributes:
+    Numbers are those of the page's ``structures``, to which those of the graph are added, counted from 0.
+
+    Returns:
         products: rows of outer and inner structure, the result or -1 for zero, the factor that summation contributes,
             multiplications, whether those are free if the coefficient is plus or minus one, additions.
         sums: rows of two structures, the result if coefficients are equal and if not, additions in either case, and how
             the coefficient comes about.
     """
-
-    products: tuple[tuple[int, ...], ...] = ()
-    sums: tuple[tuple[int, ...], ...] = ()
-    unavailable: str = ""
-
-    def as_data(self) -> dict[str, Any]:
-        if self.unavailable:
-            return {"unavailable": self.unavailable}
-        return {"products": self.products, "sums": self.sums}
-
-
-def algebra_of(graph: ComputationGraph, counting: str, catalogue: Catalogue) -> Algebra:
-    """The table of a graph; its structures are added to the catalogue."""
     if not all(s.scale is None or isfinite(s.scale) for s in graph.edges.values()):
-        return Algebra(unavailable="a coefficient of the graph is infinite or no number")
+        return {"unavailable": "a coefficient of the graph is infinite or no number"}
     try:
-        closure = Closure(graph, MOST_ENTRIES)
+        table = closed_table(graph, MOST_ENTRIES)
     except AlphagradError as error:
-        return Algebra(unavailable=str(error))
-    numbers = [-1, *(catalogue.number(s) for s in closure.structures if s is not None)]
-    products = []
-    for (outer, inner), entry in closure.products.items():
-        folded = counting == "folded"
-        multiplications = entry.multiplications if folded else entry.raw_multiplications
-        products.append(
-            (numbers[outer], numbers[inner], numbers[entry.result], entry.factor, multiplications,
-             int(folded and entry.if_scaled), entry.additions)
-        )  # fmt: skip
+        return {"unavailable": str(error)}
+    numbers = [-1, *(structures.number(structure) - 1 for _, structure in table.numbered())]
+    products = [
+        (numbers[outer], numbers[inner], numbers[entry.result], entry.factor, entry.counted(counting),
+         int(counting == "folded" and entry.if_scaled), entry.additions)
+        for (outer, inner), entry in table.products.items()
+    ]  # fmt: skip
     sums = [
         (numbers[left], numbers[right], numbers[entry.equal], numbers[entry.different], entry.equal_additions,
          entry.different_additions, ADDS if entry.adds else KEEPS if entry.keeps else NEW_VALUES)
-        for (left, right), entry in closure.sums.items()
+        for (left, right), entry in table.sums.items()
     ]  # fmt: skip
-    return Algebra(tuple(products), tuple(sums))
+    return {"products": products, "sums": sums}

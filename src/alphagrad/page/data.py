@@ -9,7 +9,8 @@ from typing import Any
 from graphax import Structure
 from graphax.graph import Edge, Vertex
 
-from .algebra import Catalogue, algebra_of
+from ..elimination.structures import StructureTable
+from .algebra import algebra_of, described
 from .layout import lay_out
 from .replay import Replay
 from .view import View
@@ -21,11 +22,11 @@ def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, A
     An edge is four numbers: target, source, its place in ``structures``, and its coefficient, null where it has
     values. Lists of edges are flat.
     """
-    catalogue = Catalogue()
+    structures = StructureTable(coefficients=False)
     graph = view.graph
-    edges = _flat(graph.edges.items(), catalogue)
-    orders = [_order(replay, catalogue) for replay in view.replays]
-    algebra = algebra_of(graph, view.counting, catalogue)
+    edges = _flat(graph.edges.items(), structures)
+    orders = [_order(replay, structures) for replay in view.replays]
+    algebra = algebra_of(graph, view.counting, structures)
     layout = lay_out(graph)
     return {
         "title": view.title,
@@ -38,8 +39,8 @@ def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, A
         "edges": edges,
         "bends": [[*edge, *(round(x, 1) for point in bends for x in point)] for edge, bends in layout.bends.items()],
         "orders": orders,
-        "structures": catalogue.described(),
-        "algebra": algebra.as_data(),
+        "structures": described(structures),
+        "algebra": algebra,
         "timings": list(timings),
     }
 
@@ -68,25 +69,16 @@ def source_of(vertex: Vertex) -> tuple[str, str]:
     return f"{name}:{line}" + (f" in {function}" if function else ""), linecache.getline(path, int(line)).strip()
 
 
-def _order(replay: Replay, catalogue: Catalogue) -> dict[str, Any]:
-    return {
-        "name": replay.name,
-        "found": replay.found,
-        "multiplications": replay.cost.multiplications,
-        "additions": replay.cost.additions,
-        "peak": replay.cost.peak,
-        "steps": [
-            [move.vertex, move.multiplications, move.additions, _flat(move.edges.items(), catalogue)]
-            for move in replay.moves
-        ],
-    }
+def _order(replay: Replay, structures: StructureTable) -> dict[str, Any]:
+    steps = [[m.vertex, m.multiplications, m.additions, _flat(m.edges.items(), structures)] for m in replay.moves]
+    return {**replay.summary(), "steps": steps}
 
 
-def _flat(edges: Iterable[tuple[Edge, Structure]], catalogue: Catalogue) -> list[Any]:
+def _flat(edges: Iterable[tuple[Edge, Structure]], structures: StructureTable) -> list[Any]:
     return [
         number
         for (target, source), structure in edges
-        for number in (target, source, catalogue.number(structure), _coefficient(structure))
+        for number in (target, source, structures.number(structure) - 1, _coefficient(structure))
     ]
 
 

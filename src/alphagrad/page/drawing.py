@@ -1,11 +1,11 @@
 """Drawings for papers: the graph after some eliminations, as SVG or DOT."""
 
+import json
 from html import escape
 
-from graphax import Structure
 from graphax.graph import Vertex
 
-from .layout import Layout, Point, lay_out
+from .layout import Placement, Point, lay_out
 from .replay import Replay
 
 FILLS = {"input": "#dbeef0", "intermediate": "#eef0f3", "output": "#fbe9d0"}
@@ -24,14 +24,15 @@ def as_svg(replay: Replay, step: int) -> str:
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" font-family="Helvetica, Arial, sans-serif">',
         '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
         '<path d="M0,1 L8,4 L0,7 z" fill="context-stroke"/></marker></defs>',
-        *(_ghost(layout.places[number]) for number in gone),
+        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{GONE}"/>' for x, y in (layout.places[n] for n in gone)),
         '<g fill="none" stroke-width="1.3">',
     ]
     for (target, source), structure in edges.items():
         original = (target, source) in replay.graph.edges
         path = _path(layout, target, source, original)
+        dashes = "" if structure.scale is None else ' stroke-dasharray="4 3"'
         lines.append(
-            f'<path d="{path}" stroke="{EDGE if original else NEW}"{_dashes(structure)} marker-end="url(#end)">'
+            f'<path d="{path}" stroke="{EDGE if original else NEW}"{dashes} marker-end="url(#end)">'
             f"<title>{source} → {target}: {escape(str(structure))}</title></path>"
         )
     there = [vertex for number, vertex in replay.graph.vertices.items() if number not in gone]
@@ -39,11 +40,7 @@ def as_svg(replay: Replay, step: int) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _dashes(structure: Structure) -> str:
-    return "" if structure.scale is None else ' stroke-dasharray="4 3"'
-
-
-def _path(layout: Layout, target: int, source: int, original: bool) -> str:
+def _path(layout: Placement, target: int, source: int, original: bool) -> str:
     """A smooth curve from left to right that is horizontal at both ends and never swings beyond its points."""
     bends = layout.bends.get((target, source), ()) if original else ()
     (x, y), (across, down) = layout.places[source], layout.places[target]
@@ -62,10 +59,6 @@ def _slope(before: Point, point: Point, after: Point) -> float:
     (x, y), (across, down), (farther, lower) = before, point, after
     first, second = (down - y) / (across - x), (lower - down) / (farther - across)
     return 0.0 if first * second <= 0 else 2 * first * second / (first + second)
-
-
-def _ghost(place: Point) -> str:
-    return f'<circle cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="2.5" fill="{GONE}"/>'
 
 
 def _vertex_svg(vertex: Vertex, place: Point) -> str:
@@ -108,4 +101,4 @@ def as_dot(replay: Replay, step: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return json.dumps(text, ensure_ascii=False)

@@ -4,6 +4,8 @@ Edges that span several layers are taken apart: a joint in each layer between, s
 and know where to pass. Everything depends on the graph alone.
 """
 
+from bisect import bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +17,7 @@ SWEEPS = 24
 MOST_JOINTS = 20_000
 
 Node = int | tuple[int, int, int]
+Neighbours = Mapping[Node, Sequence[Node]]
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,12 @@ def in_layers(graph: ComputationGraph) -> Layers:
     return Layers(_untangled(rows, chains.values()), chains)
 
 
-def _assigned(graph: ComputationGraph) -> dict[int, int]:
+def _assigned(graph: ComputationGraph) -> dict[Node, int]:
     """Layers by the longest path from an input; vertices with more successors than predecessors move to those."""
-    before, after = _neighbours(graph.edges)
-    layer: dict[int, int] = {}
+    before, after = neighbours_of((source, target) for target, source in sorted(graph.edges))
+    layer: dict[Node, int] = {}
     for vertex in sorted(graph.vertices):
-        layer[vertex] = 1 + max((layer[source] for source in before.get(vertex, ())), default=-1)
+        layer[vertex] = 1 + max((layer[source] for source in before[vertex]), default=-1)
     ends = [v.number for v in graph.vertices.values() if v.kind == "output"]
     last = max([layer[end] for end in ends], default=max(layer.values()))
     layer.update(dict.fromkeys(ends, last))
@@ -59,16 +62,18 @@ def _assigned(graph: ComputationGraph) -> dict[int, int]:
     return layer
 
 
-def _neighbours(edges: Iterable[Edge]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    before: dict[int, list[int]] = {}
-    after: dict[int, list[int]] = {}
-    for target, source in sorted(edges):
-        before.setdefault(target, []).append(source)
-        after.setdefault(source, []).append(target)
+def neighbours_of(chains: Iterable[Sequence[Node]]) -> tuple[Neighbours, Neighbours]:
+    """What stands before and what after each node, in its chains."""
+    before: dict[Node, list[Node]] = defaultdict(list)
+    after: dict[Node, list[Node]] = defaultdict(list)
+    for chain in chains:
+        for source, target in pairwise(chain):
+            before[target].append(source)
+            after[source].append(target)
     return before, after
 
 
-def _chains(graph: ComputationGraph, layer: Mapping[int, int]) -> dict[Edge, tuple[Node, ...]]:
+def _chains(graph: ComputationGraph, layer: Mapping[Node, int]) -> dict[Edge, tuple[Node, ...]]:
     joints = sum(layer[target] - layer[source] - 1 for target, source in graph.edges)
     if joints > MOST_JOINTS:
         return {(target, source): (source, target) for target, source in graph.edges}
@@ -79,12 +84,7 @@ def _chains(graph: ComputationGraph, layer: Mapping[int, int]) -> dict[Edge, tup
 
 def _untangled(rows: Sequence[Sequence[Node]], chains: Iterable[Sequence[Node]]) -> tuple[tuple[Node, ...], ...]:
     """Put nodes between their neighbours, layer by layer, forth and back; the order with fewest crossings is kept."""
-    before: dict[Node, list[Node]] = {}
-    after: dict[Node, list[Node]] = {}
-    for chain in chains:
-        for source, target in pairwise(chain):
-            before.setdefault(target, []).append(source)
-            after.setdefault(source, []).append(target)
+    before, after = neighbours_of(chains)
     current = [list(row) for row in rows]
     best, fewest = [list(row) for row in current], _crossings(current, after)
     for sweep in range(SWEEPS):
@@ -100,40 +100,26 @@ def _untangled(rows: Sequence[Sequence[Node]], chains: Iterable[Sequence[Node]])
     return tuple(map(tuple, best))
 
 
-def _between(row: Sequence[Node], neighbours: Mapping[Node, Sequence[Node]], place: Mapping[Node, int]) -> list[Node]:
+def _between(row: Sequence[Node], neighbours: Neighbours, place: Mapping[Node, int]) -> list[Node]:
     """A row by the mean place of neighbours; nodes without any stay about where they are."""
 
     def wanted(at: int, node: Node) -> float:
-        places = [place[n] for n in neighbours.get(node, ()) if n in place]
+        places = [place[n] for n in neighbours[node] if n in place]
         return sum(places) / len(places) if places else at * len(place) / max(1, len(row))
 
     keys = {node: wanted(at, node) for at, node in enumerate(row)}
     return sorted(row, key=keys.__getitem__)
 
 
-def _crossings(rows: Sequence[Sequence[Node]], after: Mapping[Node, Sequence[Node]]) -> int:
-    """How many pairs of edges cross: inversions of the targets, listed by source, counted in a tree of partial sums."""
+def _crossings(rows: Sequence[Sequence[Node]], after: Neighbours) -> int:
+    """How many pairs of edges cross: inversions of the targets, listed by source."""
     total = 0
     for row, following in pairwise(rows):
         place = {node: at for at, node in enumerate(following)}
-        tree = [0] * (len(following) + 1)
-        seen = 0
+        seen: list[int] = []
         for node in row:
-            targets = sorted(place[n] for n in after.get(node, ()) if n in place)
+            targets = sorted(place[n] for n in after[node] if n in place)
+            total += sum(len(seen) - bisect_right(seen, target) for target in targets)
             for target in targets:
-                total += seen - _prefix(tree, target + 1)
-            for target in targets:
-                at = target + 1
-                while at < len(tree):
-                    tree[at] += 1
-                    at += at & -at
-            seen += len(targets)
-    return total
-
-
-def _prefix(tree: Sequence[int], at: int) -> int:
-    total = 0
-    while at > 0:
-        total += tree[at]
-        at -= at & -at
+                insort(seen, target)
     return total

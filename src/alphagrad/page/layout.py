@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from graphax.graph import ComputationGraph, Edge
 
-from .layers import Layers, Node, in_layers
+from .layers import Layers, Neighbours, Node, in_layers, neighbours_of
 
 MARGIN = 40.0
 # Room for the names of inputs.
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Placement:
     """A drawing from left to right.
 
     Attributes:
@@ -39,10 +39,10 @@ class Layout:
     bends: dict[Edge, tuple[Point, ...]]
 
 
-def lay_out(graph: ComputationGraph) -> Layout:
+def lay_out(graph: ComputationGraph) -> Placement:
     """The drawing of a graph: deterministic, and of a shape that fits a screen where that is possible."""
     if not graph.vertices:
-        return Layout(2 * MARGIN, 2 * MARGIN, {}, {})
+        return Placement(2 * MARGIN, 2 * MARGIN, {}, {})
     layers = in_layers(graph)
     heights = _relaxed(layers)
     top = min(heights.values())
@@ -55,7 +55,7 @@ def lay_out(graph: ComputationGraph) -> Layout:
     def place(node: Node) -> Point:
         return LEFT + across * layer[node], MARGIN + down * (heights[node] - top)
 
-    return Layout(
+    return Placement(
         LEFT + MARGIN + across * columns,
         2 * MARGIN + down * rows,
         {vertex: place(vertex) for vertex in sorted(graph.vertices)},
@@ -65,18 +65,14 @@ def lay_out(graph: ComputationGraph) -> Layout:
 
 def _relaxed(layers: Layers) -> dict[Node, float]:
     """A height for each node: near the mean of its neighbours, in the order of its layer, no two too close."""
-    neighbours: dict[Node, list[Node]] = {}
-    for chain in layers.chains.values():
-        for source, target in pairwise(chain):
-            neighbours.setdefault(target, []).append(source)
-            neighbours.setdefault(source, []).append(target)
+    before, after = neighbours_of(layers.chains.values())
     heights: dict[Node, float] = {}
     for row in layers.rows:
         offsets = _offsets(row)
         heights |= {node: at - offsets[-1] / 2 for node, at in zip(row, offsets, strict=True)}
     for turn in range(RELAXATIONS):
         for row in layers.rows if turn % 2 == 0 else reversed(layers.rows):
-            heights |= _spread(row, heights, neighbours)
+            heights |= _spread(row, heights, before, after)
     return heights
 
 
@@ -90,7 +86,7 @@ def _offsets(row: Sequence[Node]) -> list[float]:
 
 
 def _spread(
-    row: Sequence[Node], heights: Mapping[Node, float], neighbours: Mapping[Node, Sequence[Node]]
+    row: Sequence[Node], heights: Mapping[Node, float], before: Neighbours, after: Neighbours
 ) -> dict[Node, float]:
     """The heights nearest to where the nodes want to be, by pooling those that would come too close.
 
@@ -99,7 +95,7 @@ def _spread(
     offsets = _offsets(row)
     pools: list[list[float]] = []
     for node, offset in zip(row, offsets, strict=True):
-        near = neighbours.get(node, ())
+        near = [*before[node], *after[node]]
         wish = sum(heights[n] for n in near) / len(near) if near else heights[node]
         pools.append([wish - offset, 1])
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:

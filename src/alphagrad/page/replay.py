@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from graphax import ComputationGraph, Cost, Order, Structure
 from graphax.plan import Edge, Plan
@@ -44,6 +45,11 @@ class Replay:
     def of(name: str, graph: ComputationGraph, order: Order, counting: str, found: str = "") -> "Replay":
         plan = graph.plan(order)
         return Replay(name, graph, order, plan.cost(counting), plan, found)
+
+    def summary(self) -> dict[str, Any]:
+        """Where the order is from and what it costs, as data."""
+        counts = {name: getattr(self.cost, name) for name in ("multiplications", "additions", "peak")}
+        return {"name": self.name, "found": self.found, **counts}
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:

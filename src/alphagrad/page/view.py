@@ -85,13 +85,13 @@ def _named(name: Any, graph: ComputationGraph, counting: str) -> Replay:
     if not isinstance(name, str):
         order = Order.of(name, graph)
         return Replay.of(order.finder, graph, order, counting, order.finder)
-    if name not in PRESETS and not name.endswith(".json"):
+    saved = name.endswith(".json")
+    if name not in PRESETS and not saved:
         raise SearchError(
             f"unknown order {name!r}; it is one of: {BEST}, {', '.join(PRESETS)}, or a saved one (*.json)"
         )
-    order = Order.of(name, graph)
-    label = _NAMES.get(name, Path(name).stem if name.endswith(".json") else name)
-    return Replay.of(label, graph, order, counting, found="saved" if name.endswith(".json") else "preset")
+    label = _NAMES.get(name, Path(name).stem if saved else name)
+    return Replay.of(label, graph, Order.of(name, graph), counting, found="saved" if saved else "preset")
 
 
 def summary(view: View) -> dict[str, Any]:
@@ -100,15 +100,5 @@ def summary(view: View) -> dict[str, Any]:
         "target": view.title,
         "counting": view.counting,
         "bound": view.bound,
-        "orders": [
-            {
-                "name": replay.name,
-                "found": replay.found,
-                "multiplications": replay.cost.multiplications,
-                "additions": replay.cost.additions,
-                "peak": replay.cost.peak,
-                "order": list(replay.order),
-            }
-            for replay in view.replays
-        ],
+        "orders": [{**replay.summary(), "order": list(replay.order)} for replay in view.replays],
     }

@@ -11,20 +11,8 @@ import numpy as np
 
 from graphax import ComputationGraph
 
-from ..elimination.kernels import (
-    DONE,
-    EDGES,
-    LIVE,
-    NEXT_IN,
-    NEXT_OUT,
-    SOURCE,
-    TARGET,
-    eliminate,
-    inlined,
-    kernel,
-    price_of,
-    undo,
-)
+from ..elimination.compiling import compiled, inlined
+from ..elimination.kernels import DONE, EDGES, LIVE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, price_of, undo
 from ..elimination.problem import Problem
 
 DYNAMIC = (
@@ -98,7 +86,7 @@ def new_board(problem: Problem) -> Board:
     return Board(np.array([unit]), bound, price, features)
 
 
-@kernel
+@compiled
 def _price_all(net, table, prices, into):
     for vertex in range(len(into)):
         price = price_of(net, table, prices, vertex)
@@ -156,7 +144,7 @@ def _compressed_price(board, price):
     return _compressed(price * UNITS / board.unit[0])
 
 
-@kernel
+@compiled
 def _look(net, table, prices, board, vertex, side):
     """Write what stands before (``side`` is 0) or after (1) the vertex that was just eliminated. Returns a status and
     how many neighbours there are."""
@@ -189,7 +177,7 @@ def _look(net, table, prices, board, vertex, side):
     return DONE, degree
 
 
-@kernel
+@compiled
 def describe(net, table, prices, board, vertex):
     """Write the features of ``vertex`` as the graph is now; the prices of its neighbours must be known. Returns a
     status."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import inlined
+from ..elimination.compiling import inlined
 from ..errors import SearchError
 from .features import FEATURES
 

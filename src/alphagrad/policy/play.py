@@ -4,8 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..elimination.kernels import DEPTH, DONE, eliminate, kernel, list_neighbours, price_of, random_unit
+from ..elimination.compiling import compiled
+from ..elimination.kernels import DEPTH, DONE, eliminate, list_neighbours, price_of
 from ..elimination.problem import Problem
+from ..elimination.random_numbers import random_unit
 from .features import FEATURES, Board, describe, new_board
 from .network import Network, score
 
@@ -58,7 +60,7 @@ def new_game(problem: Problem, network: Network, seed: int, log: bool = False) -
     )
 
 
-@kernel
+@compiled
 def look_again(net, table, prices, network, game):
     """Bring prices, features and scores of touched vertices up to date. Returns a status."""
     while game.at[PRICED] < game.at[TOUCHED]:
@@ -78,7 +80,7 @@ def look_again(net, table, prices, network, game):
     return DONE
 
 
-@kernel
+@compiled
 def _touch(game, node):
     """Note that ``node`` must be looked at again, if it is a vertex that was not noted yet."""
     if node < len(game.order) and game.seen[node] != game.at[PLACE]:
@@ -87,7 +89,7 @@ def _touch(game, node):
         game.at[TOUCHED] += 1
 
 
-@kernel
+@compiled
 def _touch_around(net, game, vertex):
     """Note the neighbours of the vertex eliminated last, whose prices changed, and theirs, whose features did."""
     game.at[TOUCHED] = game.at[PRICED] = game.at[SCORED] = 0
@@ -99,7 +101,7 @@ def _touch_around(net, game, vertex):
             _touch(game, game.near[1, other])
 
 
-@kernel
+@compiled
 def _chosen(game, temperature):
     """The vertex with the highest score, to which noise is added unless the temperature is zero."""
     chosen, highest = -1, -np.inf
@@ -113,14 +115,14 @@ def _chosen(game, temperature):
     return chosen
 
 
-@kernel
+@compiled
 def _record(game, place):
     for vertex in range(len(game.order)):
         for feature in range(game.log.shape[2]):
             game.log[place, vertex, feature] = game.board.features[vertex, feature]
 
 
-@kernel
+@compiled
 def play(net, table, prices, network, game, temperature):
     """Play to the end. Returns a status; called again, it goes on where it was interrupted."""
     while net.now[DEPTH] < game.at[PLACE]:

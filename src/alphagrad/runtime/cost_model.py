@@ -141,7 +141,7 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
     for name in ("RoeFlux_1d", "RobotArm_6DOF"):
         task = TASKS[name]
         example = tuple(jnp.asarray(value, dtype) for value in task.arguments())
-        points = [jnp.broadcast_to(value, (POINTS, *value.shape)) + 0 for value in example]
+        points = [repeated(POINTS, value) for value in example]
         for number, order in enumerate(_orders(task.graph(), rng)):
             jacobian = gx.jacve(task.function, task.argnums, order=order, backend="native")
             calls[name, number] = partial(jax.jit(jax.vmap(jacobian, in_axes=task.batch_axes)), *points)
@@ -162,15 +162,17 @@ def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[An
         yield moved
 
 
+def repeated(batch: int, value: Any) -> jax.Array:
+    """The value at each of so many points, in memory of its own."""
+    value = jnp.asarray(value)
+    return jnp.broadcast_to(value, (batch, *value.shape)) + jnp.zeros((), value.dtype)
+
+
 def measured(calls: Mapping[Any, Callable[[], Any]], repeat: int, limit: float = 60.0) -> dict[Any, float]:
     """The least seconds of each call; they take turns. What else runs on a machine makes calls slower, never faster."""
     seconds: dict[Any, list[float]] = {name: [] for name in calls}
-    waiting = {name: partial(_finish, call) for name, call in calls.items()}
+    waiting = {name: lambda call=call: jax.block_until_ready(call()) for name, call in calls.items()}
     for call in waiting.values():
         call()
-    take_turns(waiting, seconds, repeat, limit, lambda turn: None)
+    take_turns(waiting, seconds, repeat, limit)
     return {name: min(times) for name, times in seconds.items()}
-
-
-def _finish(call: Callable[[], Any]) -> None:
-    jax.block_until_ready(call())

@@ -30,7 +30,7 @@ def take_turns(
     seconds: Mapping[str, list[float]],
     repeat: int,
     limit: float,
-    tick: Callable[[int], None],
+    tick: Callable[[int], None] = lambda turn: None,
 ) -> None:
     """Run each ``repeat`` times, one after the other in every round, and add how long it took to its ``seconds``.
 

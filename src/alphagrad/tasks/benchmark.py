@@ -5,19 +5,16 @@ from functools import cache, partial
 
 import numpy as np
 
+from .deep_learning import batched_transformer, mlp, transformer_encoder
 from .equations import human_heart_dipole, propane_combustion
 from .finance import black_scholes_jacobian
 from .fluids import roe_flux_1d, roe_flux_3d
-from .networks import batched_transformer, mlp, transformer_encoder
 from .random_functions import RandomFunction, random_function
 from .robotics import robot_arm_6dof
-from .task import Arguments, Task, around
+from .task import Arguments, Task, by_name, on_batches
 
-SEQUENCE = EMBEDDING = FEATURES = 4
-HIDDEN = 8
-CLASSES = 4
-LAST_ROWS = 2
-BATCH = 2
+SEQUENCE = EMBEDDING = FEATURES = CLASSES = 4
+HIDDEN, LAST_ROWS, BATCH = 8, 2, 2
 
 
 @cache
@@ -89,96 +86,37 @@ def _one_hot(rng: np.random.Generator, shape: tuple[int, ...], classes: int) -> 
     return np.eye(classes)[rng.integers(0, classes, shape)]
 
 
-def _on_batches(name: str, description: str, field: str, function: Callable, make_args: Callable, inputs: int) -> Task:
-    """A task of which every argument is differentiated, and has its own value in each element of a batch."""
-    return Task(name, description, field, function, make_args, tuple(range(inputs)), (0,) * inputs)
+def _generated(name: str, function: Callable, generated: Callable[[], RandomFunction], inputs: int, what: str) -> Task:
+    make_args = partial(_random_point, generated)
+    return Task(name, what, "random functions", function, make_args, tuple(range(inputs)), (0,) * inputs)
 
 
-def _network(name: str, description: str, function: Callable, make_args: Callable, inputs: int) -> Task:
+def _network(name: str, function: Callable, make_args: Callable, inputs: int, description: str) -> Task:
     """A loss of (samples, labels, parameters...): labels are not differentiated, parameters shared by a batch."""
     argnums = (0, *range(2, inputs))
     return Task(name, description, "deep learning", function, make_args, argnums, (0, 0) + (None,) * (inputs - 2))
 
 
-_TASKS = (
-    _on_batches(
-        "RoeFlux_1d",
-        "Roe's flux between two cells of a one-dimensional flow",
-        "fluid dynamics",
-        roe_flux_1d,
-        partial(around, (1.0, 0.3, 2.0, 0.8, 0.2, 1.7)),
-        6,
-    ),
-    _on_batches(
-        "RobotArm_6DOF",
-        "position and orientation of the tool of a robot arm with six joints",
-        "robotics",
-        robot_arm_6dof,
-        partial(around, (0.6, 0.9, 0.7, 1.1, 0.8, 1.3)),
-        6,
-    ),
-    _on_batches(
-        "HumanHeartDipole",
-        "residuals of the dipole model of the heart",
-        "nonlinear equations",
-        human_heart_dipole,
-        partial(around, (0.7, 0.6, 0.5, 0.9, 1.1, 1.2, 0.8, 1.3)),
-        8,
-    ),
-    _on_batches(
-        "PropaneCombustion",
-        "residuals of the chemical equilibrium of burning propane",
-        "nonlinear equations",
-        propane_combustion,
-        partial(around, (2.8, 3.5, 18.0, 0.1, 0.5, 0.2, 0.8, 0.4, 0.9, 0.3, 28.0)),
-        11,
-    ),
-    _on_batches(
-        "random_g",
-        "a random function of 15 scalars with 20 outputs",
-        "random functions",
-        random_g,
-        partial(_random_point, generated_g),
-        15,
-    ),
-    _on_batches(
-        "BlackScholes",
-        "first-order greeks of a call option, whose Jacobian holds those of second order",
-        "finance",
-        black_scholes_jacobian,
-        partial(around, (100.0, 110.0, 0.05, 0.2, 1.0)),
-        5,
-    ),
-    _on_batches(
-        "RoeFlux_3d",
-        "Roe's flux between two cells of a flow in space",
-        "fluid dynamics",
-        roe_flux_3d,
-        partial(around, ([1.0], [0.3, 0.2, -0.1], [2.0], [0.8], [0.2, 0.15, -0.12], [1.7])),
-        6,
-    ),
-    _on_batches(
-        "random_f",
-        "a random function of 4 vectors and matrices with 5 outputs",
-        "random functions",
-        random_f,
-        partial(_random_point, generated_f),
-        4,
-    ),
-    _network("MLP", "loss of a perceptron with two layers and a layer norm", mlp, _mlp_args, 8),
-    _network(
-        "TransformerEncoder",
-        "loss of two blocks of self-attention with a layer norm",
-        transformer_encoder,
-        _transformer_args,
-        16,
-    ),
-    _network(
-        "BatchedTransformer",
-        "loss of two blocks of self-attention on a batch of sequences",
-        batched_transformer,
-        _batched_transformer_args,
-        16,
-    ),
-)
-TASKS: dict[str, Task] = {task.name: task for task in _TASKS}
+TASKS = by_name(
+    on_batches("RoeFlux_1d", "fluid dynamics", roe_flux_1d, "Roe's flux between two cells of a one-dimensional flow",
+               1.0, 0.3, 2.0, 0.8, 0.2, 1.7),
+    on_batches("RobotArm_6DOF", "robotics", robot_arm_6dof,
+               "position and orientation of the tool of a robot arm with six joints", 0.6, 0.9, 0.7, 1.1, 0.8, 1.3),
+    on_batches("HumanHeartDipole", "nonlinear equations", human_heart_dipole,
+               "residuals of the dipole model of the heart", 0.7, 0.6, 0.5, 0.9, 1.1, 1.2, 0.8, 1.3),
+    on_batches("PropaneCombustion", "nonlinear equations", propane_combustion,
+               "residuals of the chemical equilibrium of burning propane",
+               2.8, 3.5, 18.0, 0.1, 0.5, 0.2, 0.8, 0.4, 0.9, 0.3, 28.0),
+    _generated("random_g", random_g, generated_g, 15, "a random function of 15 scalars with 20 outputs"),
+    on_batches("BlackScholes", "finance", black_scholes_jacobian,
+               "first-order greeks of a call option, whose Jacobian holds those of second order",
+               100.0, 110.0, 0.05, 0.2, 1.0),
+    on_batches("RoeFlux_3d", "fluid dynamics", roe_flux_3d, "Roe's flux between two cells of a flow in space",
+               [1.0], [0.3, 0.2, -0.1], [2.0], [0.8], [0.2, 0.15, -0.12], [1.7]),
+    _generated("random_f", random_f, generated_f, 4, "a random function of 4 vectors and matrices with 5 outputs"),
+    _network("MLP", mlp, _mlp_args, 8, "loss of a perceptron with two layers and a layer norm"),
+    _network("TransformerEncoder", transformer_encoder, _transformer_args, 16,
+             "loss of two blocks of self-attention with a layer norm"),
+    _network("BatchedTransformer", batched_transformer, _batched_transformer_args, 16,
+             "loss of two blocks of self-attention on a batch of sequences"),
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """Seeded random functions: every statement is one vertex, none is dead, all values and derivatives are finite."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, prod
@@ -9,31 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import AlphagradError
-from .random_operations import (
-    BINARY,
-    ELEMENTWISE,
-    SHAPED,
-    UNARY,
-    Bounds,
-    factorisations,
-    matmul_bounds,
-    reduced,
-    sum_bounds,
-)
+from .random_operations import BINARY, ELEMENTWISE, SHAPED, UNARY, Bounds, factorisations, without_axes
 
 Item = TypeVar("Item")
 Shape = tuple[int, ...]
 
 DEFAULT: Mapping[str, float] = {
-    "unary": 0.35,
-    "binary": 0.3,
-    "product": 0.1,
-    "reduction": 0.05,
-    "reshape": 0.05,
-    "transpose": 0.05,
-    "slice": 0.05,
+    "unary": 0.35, "binary": 0.3, "product": 0.1, "reduction": 0.05, "reshape": 0.05, "transpose": 0.05, "slice": 0.05,
     "broadcast": 0.05,
-}
+}  # fmt: skip
 ON_SCALARS = ("unary", "binary")
 DOMAIN = Bounds(0.5, 1.5)
 MOST_ELEMENTS = 64
@@ -42,11 +26,13 @@ PREFERENCE_FOR_UNUSED = 0.6
 
 
 @dataclass(frozen=True)
-class Statement:
+class Application:
     """One operation on values given by number: the inputs first, then the statements before this one."""
 
     operation: str
     operands: tuple[int, ...]
+    shape: Shape
+    bounds: Bounds
     parameter: Any = None
 
     def __call__(self, values: Sequence[Any]) -> Any:
@@ -69,7 +55,7 @@ class RandomFunction:
 
     seed: int
     shapes: tuple[Shape, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[Application, ...]
     results: tuple[int, ...]
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -127,29 +113,23 @@ def random_function(
     Raises:
         AlphagradError: if there is no such function.
     """
-    _check_counts(inputs, outputs, intermediates)
-    _check_shapes(ranks, sizes)
+    _check(seed, {"inputs": inputs, "outputs": outputs, "intermediates": intermediates}, ranks, sizes)
     weights = _checked_weights(probabilities, scalar=max(ranks) == 0)
-    if seed < 0:
-        raise AlphagradError(f"a seed is not negative, but got {seed}")
     rng = np.random.Generator(np.random.PCG64(seed))
     shapes = [tuple(_pick(rng, sizes) for _ in range(_pick(rng, ranks))) for _ in range(inputs)]
-    builder = _Builder(rng, weights, max(ranks), tuple(sizes), outputs, intermediates + outputs, shapes)
+    builder = _FunctionBuilder(rng, weights, max(ranks), tuple(sizes), outputs, intermediates + outputs, shapes)
     builder.check_feasible()
     while builder.remaining:
         builder.add_statement()
     return RandomFunction(seed, tuple(shapes[:inputs]), tuple(builder.statements), tuple(builder.unused))
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    statement: Statement
-    shape: Shape
-    bounds: Bounds
+class _NoCandidateError(Exception):
+    """There is no value of a shape that an operation needs, or it would leave its operand as it is."""
 
 
 @dataclass
-class _Builder:
+class _FunctionBuilder:
     """The statements so far, and what is known about the values: shapes, bounds and whether they are used."""
 
     rng: np.random.Generator
@@ -159,7 +139,7 @@ class _Builder:
     outputs: int
     remaining: int
     input_shapes: list[Shape]
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[Application] = field(default_factory=list)
 
     def __post_init__(self):
         self.shapes = list(self.input_shapes)
@@ -178,23 +158,26 @@ class _Builder:
         """Add a random statement that leaves enough of them to use up all values."""
         candidate = next(filter(None, (self.acceptable_candidate() for _ in range(ATTEMPTS))), None)
         candidate = candidate or self.finishing_candidate()
-        self.statements.append(candidate.statement)
+        self.statements.append(candidate)
         self.unused = self.unused_after(candidate)
         self.shapes.append(candidate.shape)
         self.bounds.append(candidate.bounds)
         self.remaining -= 1
 
-    def acceptable_candidate(self) -> _Candidate | None:
-        candidate = getattr(self, _weighted(self.rng, self.weights))()
-        if candidate is None or not candidate.bounds.acceptable or prod(candidate.shape) > MOST_ELEMENTS:
+    def acceptable_candidate(self) -> Application | None:
+        try:
+            candidate = getattr(self, _weighted(self.rng, self.weights))()
+        except _NoCandidateError:
             return None
-        if len(candidate.shape) > self.max_rank or candidate.statement in self.statements:
+        if not candidate.bounds.acceptable or prod(candidate.shape) > MOST_ELEMENTS:
+            return None
+        if len(candidate.shape) > self.max_rank or candidate in self.statements:
             return None
         after = self.statements_to_finish(self.unused_after(candidate), candidate.shape)
         return candidate if after < self.remaining else None
 
-    def unused_after(self, candidate: _Candidate) -> list[int]:
-        return [n for n in self.unused if n not in candidate.statement.operands] + [len(self.shapes)]
+    def unused_after(self, candidate: Application) -> list[int]:
+        return [n for n in self.unused if n not in candidate.operands] + [len(self.shapes)]
 
     def victims(self, unused: list[int], new: Shape | None = None) -> list[int]:
         """The values to merge into one so that as many are left as there are outputs; the cheapest ones."""
@@ -209,18 +192,22 @@ class _Builder:
         idle_inputs = sum(self.is_input(n) for n in unused) - sum(self.is_input(n) for n in victims)
         return abs(len(unused) - self.outputs) + reductions + idle_inputs
 
-    def finishing_candidate(self) -> _Candidate:
+    def finishing_candidate(self) -> Application:
         """A statement that gets nearer to the end: reduce or merge what is too much, use what is idle, or grow."""
         victims = self.victims(self.unused)
         arrays = [n for n in victims if self.shapes[n]]
         if arrays:
-            return self.reduced_to_scalar(arrays[0])
+            axes = tuple(range(len(self.shapes[arrays[0]])))
+            total = self.summed(arrays[0], axes)
+            return total if total.bounds.acceptable else self.largest(arrays[0], axes)
         if victims:
-            return self.merged(victims[0], victims[1])
+            merged = self.elementwise(_pick(self.rng, tuple(BINARY)), *victims[:2])
+            return merged if merged.bounds.acceptable else self.elementwise("max", *victims[:2])
         idle = [n for n in self.unused if self.is_input(n)]
         growing = len(self.unused) < self.outputs
         used = [n for n in range(len(self.shapes)) if n not in self.unused]
-        return self.bounded_unary(_pick(self.rng, idle or (used if growing else self.unused)))
+        value = _pick(self.rng, idle or (used if growing else self.unused))
+        return self.elementwise(_pick(self.rng, ("sin", "cos", "tanh")), value)
 
     def shape(self, value: int, new: Shape | None) -> Shape:
         return self.shapes[value] if value < len(self.shapes) else new or ()
@@ -228,91 +215,69 @@ class _Builder:
     def is_input(self, value: int) -> bool:
         return value < len(self.input_shapes)
 
-    def operand(self, among: Sequence[int] | None = None) -> int | None:
-        """A random value, rather an unused one."""
-        values = range(len(self.shapes)) if among is None else among
+    def operand(self, suits: Callable[[int, Shape], Any] = lambda value, shape: True) -> int:
+        """A random value that suits, rather an unused one."""
+        values = [n for n, shape in enumerate(self.shapes) if suits(n, shape)]
+        if not values:
+            raise _NoCandidateError
         fresh = [n for n in self.unused if n in values]
-        preferred = fresh if fresh and self.rng.random() < PREFERENCE_FOR_UNUSED else values
-        return _pick(self.rng, preferred) if preferred else None
+        return _pick(self.rng, fresh if fresh and self.rng.random() < PREFERENCE_FOR_UNUSED else values)
 
-    def array(self) -> int | None:
-        return self.operand([n for n, shape in enumerate(self.shapes) if shape])
+    def array(self) -> int:
+        return self.operand(lambda value, shape: shape)
 
-    def elementwise(self, name: str, *operands: int) -> _Candidate | None:
+    def elementwise(self, name: str, *operands: int) -> Application:
         bounds = ELEMENTWISE[name].bounds(*(self.bounds[n] for n in operands))
-        return bounds and _Candidate(Statement(name, operands), self.shapes[operands[0]], bounds)
+        return Application(name, operands, self.shapes[operands[0]], bounds)
 
-    def bounded_unary(self, value: int) -> _Candidate:
-        name = _pick(self.rng, ("sin", "cos", "tanh"))
-        return _Candidate(Statement(name, (value,)), self.shapes[value], Bounds(-1.0, 1.0))
+    def summed(self, value: int, axes: tuple[int, ...]) -> Application:
+        shape, terms = without_axes(self.shapes[value], axes)
+        return Application("reduce_sum", (value,), shape, self.bounds[value].summed(terms), axes)
 
-    def merged(self, first: int, second: int) -> _Candidate:
-        candidate = self.elementwise(_pick(self.rng, tuple(BINARY)), first, second)
-        if candidate is None or not candidate.bounds.acceptable:
-            candidate = self.elementwise("max", first, second)
-        assert candidate is not None
-        return candidate
+    def largest(self, value: int, axes: tuple[int, ...]) -> Application:
+        return Application("reduce_max", (value,), without_axes(self.shapes[value], axes)[0], self.bounds[value], axes)
 
-    def reduced_to_scalar(self, value: int) -> _Candidate:
-        axes = tuple(range(len(self.shapes[value])))
-        total = self.summed(value, axes)
-        return total if total.bounds.acceptable else self.largest(value, axes)
+    def moved(self, value: int, operation: str, parameter: Any, shape: Shape) -> Application:
+        """Elements at other places. What would leave all as it is gives no equation, so it is no candidate."""
+        if shape == self.shapes[value] and operation != "transpose":
+            raise _NoCandidateError
+        return Application(operation, (value,), shape, self.bounds[value], parameter)
 
-    def summed(self, value: int, axes: tuple[int, ...]) -> _Candidate:
-        shape, terms = reduced(self.shapes[value], axes)
-        return _Candidate(Statement("reduce_sum", (value,), axes), shape, sum_bounds(self.bounds[value], terms))
+    # One method for each kind of operation, by its name in `DEFAULT`.
 
-    def largest(self, value: int, axes: tuple[int, ...]) -> _Candidate:
-        return _Candidate(
-            Statement("reduce_max", (value,), axes), reduced(self.shapes[value], axes)[0], self.bounds[value]
-        )
-
-    def unary(self) -> _Candidate | None:
+    def unary(self) -> Application:
         value = self.operand()
-        return None if value is None else self.elementwise(_pick(self.rng, tuple(UNARY)), value)
+        return self.elementwise(_pick(self.rng, tuple(UNARY)), value)
 
-    def binary(self) -> _Candidate | None:
+    def binary(self) -> Application:
         first = self.operand()
-        others = [n for n, shape in enumerate(self.shapes) if n != first and shape == self.shapes[first or 0]]
-        second = self.operand(others)
-        if first is None or second is None:
-            return None
+        second = self.operand(lambda value, shape: value != first and shape == self.shapes[first])
         return self.elementwise(_pick(self.rng, tuple(BINARY)), first, second)
 
-    def product(self) -> _Candidate | None:
+    def product(self) -> Application:
         first = self.array()
-        if first is None:
-            return None
         left = self.shapes[first]
-        second = self.operand([n for n, s in enumerate(self.shapes) if n != first and s and s[0] == left[-1]])
-        if second is None:
-            return None
-        statement = Statement("matmul", (first, second), ((len(left) - 1,), (0,)))
-        bounds = matmul_bounds(self.bounds[first], self.bounds[second], left[-1])
-        return _Candidate(statement, left[:-1] + self.shapes[second][1:], bounds)
+        second = self.operand(lambda value, shape: value != first and shape and shape[0] == left[-1])
+        bounds = BINARY["mul"].bounds(self.bounds[first], self.bounds[second]).summed(left[-1])
+        contracted = (len(left) - 1,), (0,)
+        return Application("matmul", (first, second), left[:-1] + self.shapes[second][1:], bounds, contracted)
 
-    def reduction(self) -> _Candidate | None:
+    def reduction(self) -> Application:
         value = self.array()
-        if value is None:
-            return None
         axes = (_pick(self.rng, range(len(self.shapes[value]))),)
         return self.summed(value, axes) if self.rng.random() < 0.7 else self.largest(value, axes)
 
-    def reshape(self) -> _Candidate | None:
+    def reshape(self) -> Application:
         value = self.array()
-        if value is None:
-            return None
         target = _pick(self.rng, factorisations(prod(self.shapes[value])))
         return self.moved(value, "reshape", target, target)
 
-    def transpose(self) -> _Candidate | None:
-        value = self.operand([n for n, shape in enumerate(self.shapes) if len(shape) == 2])
-        return None if value is None else self.moved(value, "transpose", (1, 0), self.shapes[value][::-1])
+    def transpose(self) -> Application:
+        value = self.operand(lambda value, shape: len(shape) == 2)
+        return self.moved(value, "transpose", (1, 0), self.shapes[value][::-1])
 
-    def slice(self) -> _Candidate | None:
+    def slice(self) -> Application:
         value = self.array()
-        if value is None:
-            return None
         shape = self.shapes[value]
         axis = _pick(self.rng, range(len(shape)))
         length = _pick(self.rng, range(1, shape[axis])) if shape[axis] > 2 else 1
@@ -320,16 +285,10 @@ class _Builder:
         sliced = (*shape[:axis], length, *shape[axis + 1 :])
         return self.moved(value, "slice", (axis, start, start + length), sliced)
 
-    def broadcast(self) -> _Candidate | None:
+    def broadcast(self) -> Application:
         value = self.operand()
         size = _pick(self.rng, self.sizes)
-        return None if value is None else self.moved(value, "broadcast", size, (size, *self.shapes[value]))
-
-    def moved(self, value: int, operation: str, parameter: Any, shape: Shape) -> _Candidate | None:
-        """Elements at other places. What would leave all as it is gives no equation, so it is no candidate."""
-        if shape == self.shapes[value] and operation != "transpose":
-            return None
-        return _Candidate(Statement(operation, (value,), parameter), shape, self.bounds[value])
+        return self.moved(value, "broadcast", size, (size, *self.shapes[value]))
 
 
 def _pick(rng: np.random.Generator, items: Sequence[Item]) -> Item:
@@ -345,13 +304,13 @@ def _weighted(rng: np.random.Generator, weights: dict[str, float]) -> str:
     return next(reversed(weights))
 
 
-def _check_counts(inputs: int, outputs: int, intermediates: int) -> None:
-    for name, count, least in (("inputs", inputs, 1), ("outputs", outputs, 1), ("intermediates", intermediates, 0)):
+def _check(seed: int, counts: dict[str, int], ranks: Sequence[int], sizes: Sequence[int]) -> None:
+    if seed < 0:
+        raise AlphagradError(f"a seed is not negative, but got {seed}")
+    for name, count in counts.items():
+        least = 0 if name == "intermediates" else 1
         if count < least:
             raise AlphagradError(f"a random function has at least {least} {name}, not {count}")
-
-
-def _check_shapes(ranks: Sequence[int], sizes: Sequence[int]) -> None:
     if not ranks or not set(ranks) <= {0, 1, 2}:
         raise AlphagradError(f"ranks are 0, 1 or 2 and there is at least one, but got {tuple(ranks)}")
     if not sizes or min(sizes) < 2 or max(sizes) ** max(ranks) > MOST_ELEMENTS:

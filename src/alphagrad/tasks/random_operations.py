@@ -6,7 +6,8 @@ rule out what would not be finite: a logarithm is only taken of what is positive
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import atan2, exp, isfinite, log, prod, sqrt
+from math import atan2, exp, inf, isfinite, log, prod, sqrt
+from operator import mul
 from typing import Any, NamedTuple
 
 from jax import lax
@@ -31,25 +32,34 @@ class Bounds(NamedTuple):
     def acceptable(self) -> bool:
         return isfinite(self.low) and isfinite(self.high) and max(-self.low, self.high) <= LARGEST
 
+    def summed(self, terms: int) -> "Bounds":
+        """The bounds of a sum of so many elements."""
+        return Bounds(self.low * terms, self.high * terms)
+
+
+# Of what is not finite on the whole domain.
+UNSAFE = Bounds(-inf, inf)
+UNIT = Bounds(-1.0, 1.0)
+
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An operation on operands of equal shape. ``bounds`` gives None where it would not be safe."""
+    """An operation on operands of equal shape. ``bounds`` gives `UNSAFE` where it would not be safe."""
 
     evaluate: Callable
-    bounds: Callable[..., Bounds | None]
+    bounds: Callable[..., Bounds]
 
 
 def _increasing(function: Callable[[float], float]) -> Callable[[Bounds], Bounds]:
     return lambda x: Bounds(function(x.low), function(x.high))
 
 
-def _positive(function: Callable[[float], float]) -> Callable[[Bounds], Bounds | None]:
-    return lambda x: Bounds(*sorted((function(x.low), function(x.high)))) if x.low >= MARGIN else None
+def _positive(function: Callable[[float], float]) -> Callable[[Bounds], Bounds]:
+    return lambda x: Bounds(*sorted((function(x.low), function(x.high)))) if x.low >= MARGIN else UNSAFE
 
 
 def _unit(x: Bounds) -> Bounds:
-    return Bounds(-1.0, 1.0)
+    return UNIT
 
 
 def _square(x: Bounds) -> Bounds:
@@ -57,24 +67,26 @@ def _square(x: Bounds) -> Bounds:
     return Bounds(0.0 if x.low <= 0 <= x.high else min(ends), max(ends))
 
 
-def _exponential(x: Bounds) -> Bounds | None:
-    return Bounds(exp(x.low), exp(x.high)) if x.high <= log(LARGEST) else None
+def _exponential(x: Bounds) -> Bounds:
+    return Bounds(exp(x.low), exp(x.high)) if x.high <= log(LARGEST) else UNSAFE
+
+
+def _at_corners(function: Callable[[float, float], float], x: Bounds, y: Bounds) -> Bounds:
+    """The bounds of a function that is monotonic in each of its operands."""
+    corners = [function(a, b) for a in x for b in y]
+    return Bounds(min(corners), max(corners))
 
 
 def _product(x: Bounds, y: Bounds) -> Bounds:
-    ends = [a * b for a in x for b in y]
-    return Bounds(min(ends), max(ends))
+    return _at_corners(mul, x, y)
 
 
-def _quotient(x: Bounds, y: Bounds) -> Bounds | None:
-    return _product(x, Bounds(1 / y.high, 1 / y.low)) if y.apart_from_zero else None
+def _quotient(x: Bounds, y: Bounds) -> Bounds:
+    return _product(x, Bounds(1 / y.high, 1 / y.low)) if y.apart_from_zero else UNSAFE
 
 
-def _angle(y: Bounds, x: Bounds) -> Bounds | None:
-    if x.low < MARGIN:
-        return None
-    corners = [atan2(a, b) for a in y for b in x]
-    return Bounds(min(corners), max(corners))
+def _angle(y: Bounds, x: Bounds) -> Bounds:
+    return _at_corners(atan2, y, x) if x.low >= MARGIN else UNSAFE
 
 
 UNARY: dict[str, Elementwise] = {
@@ -116,20 +128,11 @@ SHAPED: dict[str, Callable[..., Any]] = {
 }
 
 
-def sum_bounds(x: Bounds, terms: int) -> Bounds:
-    """The bounds of a sum of so many elements."""
-    return Bounds(x.low * terms, x.high * terms)
-
-
-def matmul_bounds(x: Bounds, y: Bounds, terms: int) -> Bounds:
-    return sum_bounds(_product(x, y), terms)
-
-
 def factorisations(size: int) -> list[tuple[int, ...]]:
     """The shapes of vectors and matrices of this many elements, without axes of size 1."""
     return [(size,), *((n, size // n) for n in range(2, size // 2 + 1) if size % n == 0)]
 
 
-def reduced(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+def without_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
     """What is left of a shape, and how many elements go into one."""
     return tuple(n for axis, n in enumerate(shape) if axis not in axes), prod(shape[axis] for axis in axes)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
@@ -70,6 +70,16 @@ class Task:
     def graph(self, simplify: bool = False, scale: int = 1) -> gx.ComputationGraph:
         """The computational graph at the shapes of the example arguments."""
         return gx.build_graph(self.function, *self.arguments(scale), argnums=self.argnums, simplify=simplify)
+
+
+def on_batches(name: str, field: str, function: Callable, description: str, *centre: Any) -> Task:
+    """A task of which every argument is differentiated, and has its own value in each element of a batch."""
+    inputs = len(centre)
+    return Task(name, description, field, function, partial(around, centre), tuple(range(inputs)), (0,) * inputs)
+
+
+def by_name(*tasks: Task) -> dict[str, Task]:
+    return {task.name: task for task in tasks}
 
 
 def around(centre: tuple[Any, ...], scale: int = 1, seed: int = 0) -> Arguments:

@@ -1,20 +1,16 @@
 """Tasks of other fields than the paper's, to see what orders and finders do on functions they were not made for."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
 import numpy as np
 
 from .biology import hodgkin_huxley, lotka_volterra_step
 from .chemistry import enzyme_reaction, peng_robinson, torsion_forces
+from .deep_learning import lstm_cell
 from .equations import chebyquad
 from .estimation import bundle_residual, kalman_update
 from .finance import sabr_volatility
 from .fluids import hllc_flux_2d
 from .mechanics import double_pendulum_step, elastic_rod_tip, neo_hookean_stress, orbit_acceleration
-from .networks import lstm_cell
-from .task import Arguments, Task, around
+from .task import Arguments, Task, by_name, on_batches
 
 LSTM_INPUTS, LSTM_UNITS = 3, 4
 
@@ -32,118 +28,40 @@ def _lstm_args(scale: int = 1, seed: int = 0) -> Arguments:
     )
 
 
-def _task(name: str, description: str, field: str, function: Callable, *centre: Any) -> Task:
-    inputs = len(centre)
-    return Task(name, description, field, function, partial(around, centre), tuple(range(inputs)), (0,) * inputs)
-
-
-_TASKS = (
-    _task(
-        "LotkaVolterra",
-        "a Runge-Kutta step of predators and prey, by populations and parameters",
-        "biology",
-        lotka_volterra_step,
-        *(10.0, 5.0, 1.1, 0.4, 0.1, 0.4),
-    ),
-    _task(
-        "HodgkinHuxley",
-        "rates of the potential and the gates of a neuron",
-        "biology",
-        hodgkin_huxley,
-        *(-60.0, 0.08, 0.55, 0.35, 10.0),
-    ),
-    _task(
-        "DoublePendulum",
-        "a Runge-Kutta step of a double pendulum",
-        "mechanics",
-        double_pendulum_step,
-        *(1.2, 0.7, 0.4, -0.6),
-    ),
-    _task(
-        "OrbitJ2",
-        "acceleration of a satellite by an oblate planet",
-        "astronomy",
-        orbit_acceleration,
-        *([0.9, 0.6, 0.5], 1.0, 1.08e-3),
-    ),
-    _task(
-        "NeoHookean",
-        "stress of an elastic solid by its deformation gradient",
-        "mechanics",
-        neo_hookean_stress,
-        *([[1.1, 0.1, 0.05], [-0.08, 0.95, 0.12], [0.03, 0.07, 1.05]], 1.0, 5.0),
-    ),
-    _task(
-        "ElasticRod",
-        "the end of an inextensible elastic rod, and its energy",
-        "mechanics",
-        elastic_rod_tip,
-        *([0.8, 0.6, 0.4, -0.3, -0.5, -0.7], 0.3, 1.2),
-    ),
-    _task(
-        "PengRobinson",
-        "pressure and residual energies of carbon dioxide by the Peng-Robinson equation",
-        "chemistry",
-        peng_robinson,
-        *(350.0, 1e-3, 304.1, 7.38e6, 0.225),
-    ),
-    _task(
-        "EnzymeReaction",
-        "residuals of the kinetics of an enzyme",
-        "chemistry",
-        enzyme_reaction,
-        *(0.25, 0.39, 0.415, 0.39),
-    ),
-    _task(
-        "TorsionForces",
-        "forces on four atoms in a chain, whose Jacobian holds the Hessian of their energy",
-        "chemistry",
-        torsion_forces,
-        *([0.2, 1.4, 0.1], [0.1, 0.2, -0.1], [1.5, -0.1, 0.2], [2.1, 0.9, 1.1], 1.4, 50.0),
-    ),
-    _task(
-        "Chebyquad",
-        "residuals of quadrature with equal weights at six points",
-        "nonlinear equations",
-        chebyquad,
-        [0.07, 0.29, 0.37, 0.63, 0.71, 0.93],
-    ),
-    _task(
-        "BundleAdjustment",
-        "reprojection error of a point in a camera with distortion",
-        "computer vision",
-        bundle_residual,
-        *([0.9, 0.1, -0.2, 0.3], [0.1, -0.2, -4.0], 500.0, -0.1, 0.02, [0.6, -0.4, 0.5], [70.0, -40.0]),
-    ),
-    _task(
-        "KalmanUpdate",
-        "a step of a Kalman filter for position and velocity, with its likelihood",
-        "estimation",
-        kalman_update,
-        *([1.0, 0.5], [[0.6, 0.1], [0.1, 0.4]], 1.3, 0.2, 0.05, 0.1),
-    ),
-    _task(
-        "SABR",
-        "implied volatility of the SABR model",
-        "finance",
-        sabr_volatility,
-        *(0.03, 0.04, 2.0, 0.04, 0.5, -0.3, 0.4),
-    ),
-    _task(
-        "HLLCFlux_2d",
-        "the HLLC flux between two cells of a plane flow",
-        "fluid dynamics",
-        hllc_flux_2d,
-        *([1.0, 0.4, 0.2, 2.5], [0.7, 0.2, -0.1, 1.8]),
-    ),
-    Task(
-        "LSTMCell",
-        "a step of a long short-term memory",
-        "deep learning",
-        lstm_cell,
-        _lstm_args,
-        tuple(range(6)),
-        (0, 0, 0, None, None, None),
-    ),
-)
-UNSEEN: dict[str, Task] = {task.name: task for task in _TASKS}
+UNSEEN = by_name(
+    on_batches("LotkaVolterra", "biology", lotka_volterra_step,
+               "a Runge-Kutta step of predators and prey, by populations and parameters",
+               10.0, 5.0, 1.1, 0.4, 0.1, 0.4),
+    on_batches("HodgkinHuxley", "biology", hodgkin_huxley, "rates of the potential and the gates of a neuron",
+               -60.0, 0.08, 0.55, 0.35, 10.0),
+    on_batches("DoublePendulum", "mechanics", double_pendulum_step, "a Runge-Kutta step of a double pendulum",
+               1.2, 0.7, 0.4, -0.6),
+    on_batches("OrbitJ2", "astronomy", orbit_acceleration, "acceleration of a satellite by an oblate planet",
+               [0.9, 0.6, 0.5], 1.0, 1.08e-3),
+    on_batches("NeoHookean", "mechanics", neo_hookean_stress, "stress of an elastic solid by its deformation gradient",
+               [[1.1, 0.1, 0.05], [-0.08, 0.95, 0.12], [0.03, 0.07, 1.05]], 1.0, 5.0),
+    on_batches("ElasticRod", "mechanics", elastic_rod_tip, "the end of an inextensible elastic rod, and its energy",
+               [0.8, 0.6, 0.4, -0.3, -0.5, -0.7], 0.3, 1.2),
+    on_batches("PengRobinson", "chemistry", peng_robinson,
+               "pressure and residual energies of carbon dioxide by the Peng-Robinson equation",
+               350.0, 1e-3, 304.1, 7.38e6, 0.225),
+    on_batches("EnzymeReaction", "chemistry", enzyme_reaction, "residuals of the kinetics of an enzyme",
+               0.25, 0.39, 0.415, 0.39),
+    on_batches("TorsionForces", "chemistry", torsion_forces,
+               "forces on four atoms in a chain, whose Jacobian holds the Hessian of their energy",
+               [0.2, 1.4, 0.1], [0.1, 0.2, -0.1], [1.5, -0.1, 0.2], [2.1, 0.9, 1.1], 1.4, 50.0),
+    on_batches("Chebyquad", "nonlinear equations", chebyquad,
+               "residuals of quadrature with equal weights at six points", [0.07, 0.29, 0.37, 0.63, 0.71, 0.93]),
+    on_batches("BundleAdjustment", "computer vision", bundle_residual,
+               "reprojection error of a point in a camera with distortion",
+               [0.9, 0.1, -0.2, 0.3], [0.1, -0.2, -4.0], 500.0, -0.1, 0.02, [0.6, -0.4, 0.5], [70.0, -40.0]),
+    on_batches("KalmanUpdate", "estimation", kalman_update,
+               "a step of a Kalman filter for position and velocity, with its likelihood",
+               [1.0, 0.5], [[0.6, 0.1], [0.1, 0.4]], 1.3, 0.2, 0.05, 0.1),
+    on_batches("SABR", "finance", sabr_volatility, "implied volatility of the SABR model",
+               0.03, 0.04, 2.0, 0.04, 0.5, -0.3, 0.4),
+    on_batches("HLLCFlux_2d", "fluid dynamics", hllc_flux_2d, "the HLLC flux between two cells of a plane flow",
+               [1.0, 0.4, 0.2, 2.5], [0.7, 0.2, -0.1, 1.8]),
+    Task("LSTMCell", "a step of a long short-term memory", "deep learning", lstm_cell, _lstm_args, tuple(range(6)),
+         (0, 0, 0, None, None, None)),
+)  # fmt: skip

@@ -2,8 +2,8 @@ import jax
 import numpy as np
 import pytest
 
-from alphagrad.bench.accuracy import exact_entries
 from alphagrad.bench.case import Case
+from alphagrad.bench.measure import exact_entries
 from alphagrad.tasks import TASKS, UNSEEN
 
 

@@ -10,7 +10,7 @@ from alphagrad.bench.contender import FLOOR, Contender, Ready, elimination, floo
 from alphagrad.bench.machine import Machine
 from alphagrad.bench.measure import Benchmark, Effort
 from alphagrad.bench.orders import Unavailable
-from alphagrad.bench.report import Report, best_of_jax, read
+from alphagrad.bench.report import BenchmarkReport, best_of_jax, read
 from alphagrad.errors import AlphagradError
 from alphagrad.tasks import TASKS, UNSEEN
 
@@ -61,7 +61,7 @@ def test_what_is_impossible_has_a_reason():
     assert rows[0].reason == "not today"
     assert "alphagrad search EnzymeReaction finds one" in rows[1].reason
     assert rows[2].timing is not None
-    text = str(Report(Machine.here(), "alphagrad bench", tuple(rows)))
+    text = str(BenchmarkReport(Machine.here(), "alphagrad bench", tuple(rows)))
     assert "lazy: not today" in text
 
 
@@ -91,7 +91,7 @@ def test_an_interruption_gives_what_there_is():
     rows = benchmark.run([CASE, replace(CASE, batch=8)], [fake("a", second_time)])
     assert benchmark.interrupted
     assert [row.timing.runs for row in rows] == [1]
-    assert "Interrupted" in str(Report(Machine.here(), "", tuple(rows), benchmark.interrupted))
+    assert "Interrupted" in str(BenchmarkReport(Machine.here(), "", tuple(rows), benchmark.interrupted))
 
 
 def test_an_interruption_while_preparing():
@@ -106,7 +106,7 @@ def test_an_interruption_while_preparing():
 def test_wrong_results_are_told(monkeypatch):
     monkeypatch.setattr(measure, "exact_entries", lambda case: [np.ones(4)])
     rows = quick().run([CASE], [fake("nan", nothing, lambda count: [np.full(4, np.nan)])])
-    report = Report(Machine.here(1), "alphagrad bench", tuple(rows))
+    report = BenchmarkReport(Machine.here(1), "alphagrad bench", tuple(rows))
     assert "inf" in str(report)
     assert report.as_dict()["measurements"][0]["relative_error"] is None
 
@@ -115,7 +115,7 @@ def test_reports(tmp_path):
     cases = [CASE, replace(CASE, batch=2)]
     rows = quick().run(cases, [jax_mode("jacfwd"), jax_mode("jacrev")])
     assert best_of_jax(rows[:2]).contender in ("jacfwd", "jacrev")
-    report = Report(Machine.here(), "alphagrad bench", tuple(rows))
+    report = BenchmarkReport(Machine.here(), "alphagrad bench", tuple(rows))
     assert "Medians in milliseconds" in str(report)
     path = tmp_path / "b.json"
     path.write_text(json.dumps(report.as_dict()))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphagrad.elimination import kernels
+from alphagrad.elimination import compiling, kernels, random_numbers
 from alphagrad.elimination.objective import Objective
 from alphagrad.elimination.problem import Problem
 from alphagrad.tasks import TASKS
@@ -73,7 +73,7 @@ def test_undoing_gives_the_graph_back(graph, shuffle):
     net = problem.net
     states = [(links(net), int(net.digest[0]), net.now[: kernels.DEPTH].tolist())]
     for node in order:
-        assert kernels.eliminate(net, problem.algebra.table, problem.prices, node) >= 0
+        assert kernels.eliminate(net, problem.structures.table, problem.prices, node) >= 0
         states.append((links(net), int(net.digest[0]), net.now[: kernels.DEPTH].tolist()))
     for state in reversed(states):
         assert (links(net), int(net.digest[0]), net.now[: kernels.DEPTH].tolist()) == state
@@ -98,15 +98,15 @@ def test_the_state_after_a_set_of_scalars_depends_on_the_set(graph, shuffle):
 def test_cached_kernels_are_stamped_with_all_sources():
     """A kernel that inlines another one must be compiled again when that one changes."""
     stamps = {kernels.eliminate._cache._cache_file._source_stamp, kernels.undo._cache._cache_file._source_stamp}
-    assert stamps == {kernels._STAMP}
+    assert stamps == {compiling._STAMP}
 
 
 def test_random_numbers_lie_where_they_should():
     rng = np.array([7], np.uint64)
-    units = np.array([kernels.random_unit(rng) for _ in range(1000)])
+    units = np.array([random_numbers.random_unit(rng) for _ in range(1000)])
     assert np.all((units > 0) & (units <= 1))
     assert 0.4 < units.mean() < 0.6
-    assert {int(kernels.random_below(rng, 3)) for _ in range(100)} == {0, 1, 2}
+    assert {int(random_numbers.random_below(rng, 3)) for _ in range(100)} == {0, 1, 2}
 
 
 def test_a_cache_that_names_types_of_another_version_is_empty(tmp_path):
@@ -115,5 +115,5 @@ def test_a_cache_that_names_types_of_another_version_is_empty(tmp_path):
     def gone():
         raise ModuleNotFoundError("No module named 'alphagrad.kernels'")
 
-    assert kernels._readable(gone) == {}
-    assert kernels._readable(lambda: {"a": 1}) == {"a": 1}
+    assert compiling._readable(gone) == {}
+    assert compiling._readable(lambda: {"a": 1}) == {"a": 1}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphagrad.elimination import closure
+from alphagrad.elimination import structures
 from alphagrad.elimination.objective import Objective
 from alphagrad.elimination.problem import Problem
 from alphagrad.errors import AlphagradError
@@ -69,10 +69,10 @@ def remaining(graph, state, sizes):
     """The edges of a last state by vertex numbers, as plans have them."""
     edges, scale = np.asarray(state.edges), np.asarray(state.scale)
     outputs = sorted(number for number, vertex in graph.vertices.items() if vertex.kind == "output")
-    structures = closure.closure_of(graph).structures
+    known = dict(structures.closed_table(graph).numbered())
     return {
-        (outputs[row - sizes.intermediates], graph.inputs[column]): closure.with_coefficient(
-            structures[edges[row, column]], float(scale[row, column])
+        (outputs[row - sizes.intermediates], graph.inputs[column]): structures.with_coefficient(
+            known[edges[row, column]], float(scale[row, column])
         )
         for row, column in zip(*np.nonzero(edges), strict=True)
     }
@@ -171,7 +171,7 @@ def test_halves_with_equal_coefficients_stay_known(coefficients):
         return jnp.sin(jnp.concatenate([first, second]))
 
     graph = build_graph(halves, np.ones(4))
-    assert any(entry.keeps for entry in closure.closure_of(graph).sums.values())
+    assert any(entry.keeps for entry in structures.closed_table(graph).sums.values())
     for order in permutations(graph.intermediates):
         assert_plays_the_plan(graph, order)
 
@@ -310,9 +310,9 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_too_many_structures_are_refused(monkeypatch):
-    monkeypatch.setattr(closure, "MOST_STRUCTURES", 20)
+    monkeypatch.setattr(structures, "MOST_STRUCTURES", 20)
     with pytest.raises(AlphagradError, match="more than 20 structures"):
-        closure.Closure(task_graph("MLP"))
+        structures.closed_table.__wrapped__(task_graph("MLP"))
 
 
 @given(graph=program_graphs(steps=6), shuffle=st.randoms(use_true_random=False))

@@ -14,7 +14,8 @@ import numpy as np
 
 from graphax import ComputationGraph, build_graph
 
-from ...elimination.kernels import DEPTH, DONE, eliminate, evaluate, kernel, rewind
+from ...elimination.compiling import compiled
+from ...elimination.kernels import DEPTH, DONE, eliminate, evaluate, rewind
 from ...elimination.objective import Objective
 from ...elimination.problem import Problem
 from ...finders.search import search
@@ -86,7 +87,7 @@ def taught(problem: Problem, seconds: float) -> np.ndarray:
     return problem.nodes(found.order.vertices)
 
 
-@kernel
+@compiled
 def _survey(net, table, prices, network, game, order, cursor, price, digest, losses):
     """At the state before ``cursor``, describe all vertices that are left, and find what each loses as the next."""
     if net.now[DEPTH] == 0:
@@ -105,7 +106,7 @@ def _survey(net, table, prices, network, game, order, cursor, price, digest, los
     return DONE
 
 
-@kernel
+@compiled
 def _loss(net, table, prices, order, cursor, place, price, digest):
     """What it costs more to eliminate the vertex at ``place`` first. Returns a status and that."""
     loss = 0.0

@@ -1,0 +1,203 @@
+"""Structures as numbers, and what their products and sums give: one table, which kernels, game and page look into.
+
+Kernels ask it for products and sums as they meet them, and tell structures apart by their known coefficients. The game
+and the page need everything beforehand, in whatever order vertices are eliminated, where coefficients would make
+endlessly many structures. In their tables a number stands for a structure whose coefficient is *some* known number, or
+for one with values. What a product or a sum does to coefficients is the same for all of them and is found by asking
+`graphax.structure` about representatives.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from graphax import ComputationGraph, Structure
+from graphax.structure import add, compose
+
+from ..errors import AlphagradError
+
+MOST_STRUCTURES = 1 << 12
+NO_EDGE = 0
+
+# Not plus or minus one, and not made so by any size of an axis.
+_OTHER_COEFFICIENT = 3.0
+
+Members = frozenset[int]
+
+
+class ProductEntry(NamedTuple):
+    """What composing two structures gives.
+
+    Attributes:
+        result: number of the structure; `NO_EDGE` if the product is zero everywhere.
+        factor: what summation contributes to the coefficient.
+        multiplications: how many there are, folded.
+        if_scaled: whether that is only so if the coefficient of the product is not plus or minus one.
+        raw_multiplications, additions: how many there are, whatever the coefficients.
+    """
+
+    result: int = NO_EDGE
+    factor: int = 0
+    multiplications: int = 0
+    if_scaled: bool = False
+    raw_multiplications: int = 0
+    additions: int = 0
+
+    def counted(self, counting: str) -> int:
+        return self.multiplications if counting == "folded" else self.raw_multiplications
+
+
+class SumEntry(NamedTuple):
+    """What adding two structures gives, for equal and for different coefficients.
+
+    Attributes:
+        equal, different: number of the structure in either case.
+        equal_additions, different_additions: how many there are.
+        adds: whether the coefficient is the sum of both.
+        keeps: whether the coefficient, if it is the same in both, stays.
+    """
+
+    equal: int
+    different: int
+    equal_additions: int = 0
+    different_additions: int = 0
+    adds: bool = False
+    keeps: bool = False
+
+
+class StructureTable:
+    """Structures by number, from 1 on, and their products and sums, each found when it is first asked for.
+
+    Args:
+        coefficients: whether structures that differ in their known coefficient have numbers of their own. Entries are
+            for equal coefficients then.
+        most_structures, most_entries: beyond so many structures, or products and sums, an `AlphagradError` is raised.
+    """
+
+    def __init__(self, coefficients: bool, most_structures: float = math.inf, most_entries: float = math.inf):
+        self._coefficients, self._most_structures, self._most_entries = coefficients, most_structures, most_entries
+        self._structures: list[Structure] = []
+        self._numbers: dict[Structure, int] = {}
+        self.products: dict[tuple[int, int], ProductEntry] = {}
+        self.sums: dict[tuple[int, int], SumEntry] = {}
+
+    def __len__(self) -> int:
+        """How many numbers there are, with `NO_EDGE`."""
+        return 1 + len(self._structures)
+
+    def numbered(self, first: int = 1) -> Iterator[tuple[int, Structure]]:
+        """The structures from a number on, with their numbers."""
+        return enumerate(self._structures[first - 1 :], start=first)
+
+    def number(self, structure: Structure) -> int:
+        if not self._coefficients and structure.scale not in (None, 1.0):
+            structure = replace(structure, scale=1.0)
+        number = self._numbers.get(structure)
+        if number is None:
+            number = len(self)
+            if number >= self._most_structures:
+                raise AlphagradError(
+                    f"the edges of the graph can take on more than {self._most_structures} structures, "
+                    f"too many for a table"
+                )
+            self._structures.append(structure)
+            self._numbers[structure] = number
+        return number
+
+    def product(self, outer: int, inner: int) -> ProductEntry:
+        if (outer, inner) not in self.products:
+            self._check_entries()
+            self.products[outer, inner] = self._composed(self._structures[outer - 1], self._structures[inner - 1])
+        return self.products[outer, inner]
+
+    def sum(self, left: int, right: int) -> SumEntry:
+        if (left, right) not in self.sums:
+            self._check_entries()
+            self.sums[left, right] = self._added(self._structures[left - 1], self._structures[right - 1])
+        return self.sums[left, right]
+
+    def _composed(self, outer: Structure, inner: Structure) -> ProductEntry:
+        product = compose(outer, inner)
+        scaled = product if self._coefficients else compose(*map(_scaled, (outer, inner)))
+        if product is None or scaled is None:
+            return ProductEntry()
+        return ProductEntry(
+            self.number(product.structure),
+            int(product.factor),
+            scaled.multiplications,
+            scaled.factor != product.factor,
+            product.raw_multiplications,
+            product.additions,
+        )
+
+    def _added(self, left: Structure, right: Structure) -> SumEntry:
+        equal = add(left, right)
+        computed = equal.structure.scale is None
+        different = equal if computed or self._coefficients else add(left, _scaled(right))
+        return SumEntry(
+            self.number(equal.structure),
+            self.number(different.structure),
+            equal.additions,
+            different.additions,
+            adds=different.structure.scale is not None,
+            keeps=not computed and different.structure.scale is None,
+        )
+
+    def _check_entries(self) -> None:
+        if len(self.products) + len(self.sums) >= self._most_entries:
+            raise AlphagradError(f"the structures of the graph have more than {self._most_entries:,} products and sums")
+
+
+def with_coefficient(structure: Structure, scale: float) -> Structure:
+    """The structure with this number as its coefficient, if that is known at all."""
+    return structure if structure.scale is None else replace(structure, scale=scale)
+
+
+def _scaled(structure: Structure) -> Structure:
+    return with_coefficient(structure, _OTHER_COEFFICIENT)
+
+
+@lru_cache(64)
+def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> StructureTable:
+    """All structures that the edges of a graph can take on, and the products and sums that can occur.
+
+    Sources and targets are visited from the closest to the farthest: paths between two are shorter ones, joined.
+
+    Raises:
+        AlphagradError: if there are more structures than a table has room for, or more products and sums than wanted.
+    """
+    table = StructureTable(False, MOST_STRUCTURES, most_entries)
+
+    # Most vertices see the same few sets.
+    @cache
+    def products(outer: Members, inner: Members) -> Members:
+        results = {table.product(left, right).result for left in outer for right in inner}
+        return frozenset(results - {NO_EDGE})
+
+    @cache
+    def closed(initial: int | None, fills: Members) -> Members:
+        """What an edge can become by any number of additions."""
+        found = set(fills) if initial is None else {initial, *fills}
+        todo = list(found)
+        while todo:
+            existing = todo.pop()
+            for fill in fills:
+                entry = table.sum(existing, fill)
+                new = {entry.equal, entry.different} - found
+                found |= new
+                todo.extend(new)
+        return frozenset(found)
+
+    numbers, eliminable = sorted(graph.vertices), set(graph.intermediates)
+    reachable: dict[int, dict[int, Members]] = {}
+    for place, target in enumerate(numbers):
+        sources = reachable[target] = {}
+        for source in reversed(numbers[:place]):
+            between = [v for v in sources if v in eliminable and source in reachable[v]]
+            fills: Members = frozenset().union(*(products(sources[v], reachable[v][source]) for v in between))
+            initial = graph.edges.get((target, source))
+            if initial is not None or fills:
+                sources[source] = closed(None if initial is None else table.number(initial), fills)
+    return table
