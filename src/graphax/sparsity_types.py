@@ -20,14 +20,17 @@ and 3: the values vary along the tied axis.)
 
 from .axes import Axis
 from .structure import Structure
+from .terms import AnyStructure, Terms
 
 _ONE_DELTA = {"ik": 2, "jl": 3, "il": 4, "jk": 5}
 
 
-def sparsity_type(structure: Structure | None) -> int:
-    """The paper's number for a structure; 0 for no edge. Raises ValueError above rank 2."""
+def sparsity_type(structure: AnyStructure | None) -> int:
+    """The paper's number for a structure; 0 for no edge. Raises ValueError above rank 2, and for sums of terms."""
     if structure is None:
         return 0
+    if isinstance(structure, Terms):
+        raise ValueError(f"the paper has no sparsity type for sums of terms, but the block is {structure}")
     if not isinstance(structure, Structure):
         raise TypeError(f"sparsity_type takes a Structure, such as block.structure, but got {structure!r}")
     if len(structure.out) > 2 or len(structure.inp) > 2:

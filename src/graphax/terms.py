@@ -95,6 +95,8 @@ class Recipe:
     code: tuple[TermStep, ...]
     outputs: tuple[int, ...]
     is_sum: bool
+    # Factors are those of its terms.
+    factor: ClassVar[float] = 1.0
 
     @cached_property
     def multiplications(self) -> int:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from graphax import ComputationGraph, Structure
-from graphax.structure import add, compose
+from graphax import ComputationGraph
+from graphax.terms import AnyStructure, add, compose
 
 from ..errors import AlphagradError
 
@@ -78,8 +78,8 @@ class StructureTable:
 
     def __init__(self, coefficients: bool, most_structures: float = math.inf, most_entries: float = math.inf):
         self._coefficients, self._most_structures, self._most_entries = coefficients, most_structures, most_entries
-        self._structures: list[Structure] = []
-        self._numbers: dict[Structure, int] = {}
+        self._structures: list[AnyStructure] = []
+        self._numbers: dict[AnyStructure, int] = {}
         self.products: dict[tuple[int, int], ProductEntry] = {}
         self.sums: dict[tuple[int, int], SumEntry] = {}
 
@@ -87,11 +87,11 @@ class StructureTable:
         """How many numbers there are, with `NO_EDGE`."""
         return 1 + len(self._structures)
 
-    def numbered(self, first: int = 1) -> Iterator[tuple[int, Structure]]:
+    def numbered(self, first: int = 1) -> Iterator[tuple[int, AnyStructure]]:
         """The structures from a number on, with their numbers."""
         return enumerate(self._structures[first - 1 :], start=first)
 
-    def number(self, structure: Structure) -> int:
+    def number(self, structure: AnyStructure) -> int:
         if not self._coefficients and structure.scale not in (None, 1.0):
             structure = replace(structure, scale=1.0)
         number = self._numbers.get(structure)
@@ -118,7 +118,7 @@ class StructureTable:
             self.sums[left, right] = self._added(self._structures[left - 1], self._structures[right - 1])
         return self.sums[left, right]
 
-    def _composed(self, outer: Structure, inner: Structure) -> ProductEntry:
+    def _composed(self, outer: AnyStructure, inner: AnyStructure) -> ProductEntry:
         product = compose(outer, inner)
         scaled = product if self._coefficients else compose(*map(_scaled, (outer, inner)))
         if product is None or scaled is None:
@@ -132,7 +132,7 @@ class StructureTable:
             product.additions,
         )
 
-    def _added(self, left: Structure, right: Structure) -> SumEntry:
+    def _added(self, left: AnyStructure, right: AnyStructure) -> SumEntry:
         equal = add(left, right)
         computed = equal.structure.scale is None
         different = equal if computed or self._coefficients else add(left, _scaled(right))
@@ -150,12 +150,12 @@ class StructureTable:
             raise AlphagradError(f"the structures of the graph have more than {self._most_entries:,} products and sums")
 
 
-def with_coefficient(structure: Structure, scale: float) -> Structure:
+def with_coefficient(structure: AnyStructure, scale: float) -> AnyStructure:
     """The structure with this number as its coefficient, if that is known at all."""
     return structure if structure.scale is None else replace(structure, scale=scale)
 
 
-def _scaled(structure: Structure) -> Structure:
+def _scaled(structure: AnyStructure) -> AnyStructure:
     return with_coefficient(structure, _OTHER_COEFFICIENT)
 
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from graphax import ComputationGraph
 from graphax.graph import Vertex
+from graphax.plan import Edge
 from graphax.structure import dense
+from graphax.terms import AnyStructure
 
 from ..elimination.objective import Objective
 from ..elimination.problem import Problem
@@ -89,5 +91,5 @@ def _smallest_graph() -> ComputationGraph:
     """A chain of two intermediate vertices."""
     kinds = {0: "input", 1: "intermediate", 2: "intermediate", 3: "output"}
     vertices = {number: Vertex(number, kind, (), np.dtype(float), kind) for number, kind in kinds.items()}
-    edges = {(number + 1, number): dense((), ()) for number in range(3)}
+    edges: dict[Edge, AnyStructure] = {(number + 1, number): dense((), ()) for number in range(3)}
     return ComputationGraph(vertices, (0,), (3,), edges, 3, False, ())

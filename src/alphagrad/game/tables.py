@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from graphax import ComputationGraph, Structure
+from graphax import ComputationGraph
 from graphax.sparsity_types import sparsity_type
+from graphax.terms import AnyStructure, Terms
 
 from ..elimination.objective import Objective
 from ..elimination.structures import MOST_STRUCTURES, NO_EDGE, StructureTable, closed_table, with_coefficient
@@ -203,8 +204,8 @@ def _observed(table: StructureTable, room: int) -> tuple[np.ndarray, np.ndarray]
     return types, shapes
 
 
-def _type(structure: Structure) -> int:
-    if len(structure.out) > 2 or len(structure.inp) > 2:
+def _type(structure: AnyStructure) -> int:
+    if isinstance(structure, Terms) or len(structure.out) > 2 or len(structure.inp) > 2:
         return OTHER_TYPE
     return sparsity_type(structure)
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graphax import ComputationGraph, Cost, Order, Structure
+from graphax import ComputationGraph, Cost, Order
 from graphax.plan import Edge, Plan
+from graphax.terms import AnyStructure
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,7 @@ class Move:
     vertex: int
     multiplications: int
     additions: int
-    edges: dict[Edge, Structure]
+    edges: dict[Edge, AnyStructure]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class Replay:
             for vertex, steps in self.plan.by_vertex()
         )
 
-    def edges_after(self, step: int) -> dict[Edge, Structure]:
+    def edges_after(self, step: int) -> dict[Edge, AnyStructure]:
         """The edges that are left after so many eliminations."""
         edges = dict(self.graph.edges)
         for move in self.moves[:step]:
