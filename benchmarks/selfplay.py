@@ -80,7 +80,7 @@ def main() -> None:
     states, evaluations = environments.start(), options.moves * (options.simulations + 1)
 
     def play(network: PolicyValueNetwork, keys: jax.Array) -> Any:
-        return agent.self_play(network, boards, tasks, keys, options.moves)
+        return agent.play(network, boards, tasks, keys, options.moves)
 
     whole = seconds(play, network, keys)
     net = seconds(lambda network, seen: network_alone(network, seen, evaluations), network, environments.view(states))

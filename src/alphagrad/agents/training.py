@@ -232,7 +232,8 @@ class _Run:
         progress: Callable[[TrainingProgress], None] | None,
     ) -> None:
         agent, seconds = self._fitting.agent, self._seconds()
-        games, rate = iteration * agent.environments, recent * agent.environments / seconds
+        environments = agent.config.environments
+        games, rate = iteration * environments, recent * environments / seconds
         standing = (agent.name, iteration, self._best.costs, self._best.bounds, games, earlier + seconds, rate)
         now = TrainingProgress(*standing, metrics)
         if self._folder:

@@ -38,13 +38,13 @@ def play(
     graph = found.graph(simplify=False)
     order: tuple[int, ...] | None
     if agent is not None:
-        from ..agents.trained import Trained
+        from ..agents.player import Player
         from .status_line import StatusLine
 
         with StatusLine(quiet) as line:
             line.show("compiling the network, and playing…")
-            trained = Trained.load(agent)
-            order, objective = trained.order(graph), trained.objective
+            player = Player.load(agent)
+            order, objective = player.order(graph), player.objective
     else:
         from .board import Board
 
