@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphax.display import BASELINES, table
+from graphax.display import table
 
 from .. import tasks
+from ..elimination.objective import baselines
 from ..finders.budget import Budget, Progress
-from ..finders.result import SearchResult
 from ..finders.search import search
-from ..tasks.task import PaperResult, Task
+from ..tasks.task import Task
 
 PAPER = "paper, raw"
 # How multiplications are counted, and whether common subexpressions are removed first, by the name in the table.
@@ -18,7 +18,7 @@ VARIANTS = {"raw": ("raw", False), "folded": ("folded", False), "folded, simplif
 
 
 @dataclass(frozen=True)
-class Row:
+class Compared:
     """Multiplications of one task by one way of counting; the paper has no bounds, and so no gaps."""
 
     task: str
@@ -42,20 +42,24 @@ def compare(
     budget: Budget,
     announce: Callable[[str], None],
     progress: Callable[[Progress], None],
-) -> Iterator[Row]:
+) -> Iterator[Compared]:
     """The rows of each task, one search for each; Ctrl-C interrupts after the row that is under way.
 
     A search starts from the best order on record, so what is shown is the best known.
     """
     for task in chosen:
         if task.paper is not None and counting != "folded":
-            yield _of_paper(task.name, task.paper)
+            paper = task.paper
+            yield Compared(task.name, PAPER, paper.forward, paper.reverse, paper.markowitz, paper.alphagrad)
         for name, (counted, simplify) in VARIANTS.items():
             if counting not in (counted, "both"):
                 continue
             announce(f"{task.name}, {name}")
             result = search(task, simplify=simplify, counting=counted, budget=budget, resume=True, progress=progress)
-            yield _of_search(task.name, name, result)
+            forward, reverse, markowitz, best, bound = map(
+                int, (*baselines(result.graph, result.objective), result.value, result.bound)
+            )
+            yield Compared(task.name, name, forward, reverse, markowitz, best, bound, result.gap)
             if result.stopped == "interrupted":
                 raise KeyboardInterrupt
 
@@ -65,14 +69,14 @@ def select(names: Sequence[str]) -> list[Task]:
     return [tasks.get(name) for name in names] or [task for task in tasks.TASKS.values() if task.paper is not None]
 
 
-def as_text(rows: Sequence[Row]) -> str:
+def as_text(rows: Sequence[Compared]) -> str:
     names = ["task", "counting", "forward", "reverse", "Markowitz", "best", "lower bound", ""]
     text = table("Multiplications to accumulate the Jacobian", names, [row.cells() for row in rows])
     others = _other_graphs(rows)
     return f"{text}\nNot the paper's very graph, so not to be compared with it: {', '.join(others)}" if others else text
 
 
-def _other_graphs(rows: Sequence[Row]) -> list[str]:
+def _other_graphs(rows: Sequence[Compared]) -> list[str]:
     """Tasks of which the presets have other raw costs than in the paper."""
     costs = {(row.task, row.counting): (row.forward, row.reverse, row.markowitz) for row in rows}
     return [
@@ -82,16 +86,5 @@ def _other_graphs(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def as_data(rows: Sequence[Compared]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
-
-
-def _of_paper(name: str, paper: PaperResult) -> Row:
-    return Row(name, PAPER, paper.forward, paper.reverse, paper.markowitz, paper.alphagrad)
-
-
-def _of_search(name: str, variant: str, result: SearchResult) -> Row:
-    forward, reverse, markowitz = (
-        result.graph.cost(preset, result.objective.counting).multiplications for preset in BASELINES
-    )
-    return Row(name, variant, forward, reverse, markowitz, int(result.value), int(result.bound), result.gap)

@@ -1,118 +1,63 @@
-"""What several commands share: options with their help and completion, and how results are printed."""
+"""Options that several commands share, with their help and completion."""
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-
-def _tasks() -> Iterable[str]:
-    from ..tasks import TASKS, UNSEEN
-
-    return TASKS | UNSEEN
+TASKS = ("alphagrad.tasks:TASKS", "alphagrad.tasks:UNSEEN")
+PRESETS = ("graphax:PRESETS",)
 
 
-def _presets() -> Iterable[str]:
-    from graphax import PRESETS
-
-    return PRESETS
-
-
-def _methods() -> Iterable[str]:
-    from ..finders.portfolio import FINDERS
-
-    return FINDERS
-
-
-def _one_of(names: Callable[[], Iterable[str]], *more: str) -> Callable[[str], list[str]]:
-    """Completes names, which are found only then: finding them imports what help does not need."""
+def _one_of(names: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Completes names; ``module:name`` stands for those that are listed there, and is imported only then."""
 
     def completed(incomplete: str) -> list[str]:
-        return [name for name in (*names(), *more) if name.startswith(incomplete)]
+        known = [name for entry in names for name in (_listed(entry) if ":" in entry else [entry])]
+        return [name for name in known if name.startswith(incomplete)]
 
     return completed
 
 
-TargetName = Annotated[
-    str,
-    typer.Argument(
-        help="A task, generated:SEED, or module:function, imported from the current folder, too.",
-        metavar="TARGET",
-        autocompletion=_one_of(_tasks),
-    ),
-]
-TargetNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Tasks, generated:SEED, or module:function, imported from the current folder, too.",
-        metavar="TARGET",
-        autocompletion=_one_of(_tasks),
-    ),
-]
-TaskNames = Annotated[
-    list[str] | None,
-    typer.Argument(help="Default: all that the paper has.", metavar="TASK", autocompletion=_one_of(_tasks)),
-]
-Args = Annotated[
-    str | None,
-    typer.Option(
-        help="module:name of a function that returns the tuple of example arguments, or of the tuple.",
-        metavar="MODULE:NAME",
-    ),
-]
-Argnums = Annotated[
-    str | None,
-    typer.Option(help="Arguments to differentiate by, such as 0,2. Default: all made of floats.", metavar="N,N"),
-]
+def _listed(entry: str) -> list[str]:
+    module, _, name = entry.partition(":")
+    return list(getattr(import_module(module), name))
+
+
+def _named(metavar: str, text: str, *names: str, option: str | None = None) -> Any:
+    """An option that is one of some names, or something else of the kind."""
+    return typer.Option(*[option] if option else [], help=text, metavar=metavar, autocompletion=_one_of(names))
+
+
+def _target(metavar: str, text: str) -> Any:
+    return typer.Argument(help=text, metavar=metavar, autocompletion=_one_of(TASKS))
+
+
+_OWN = "generated:SEED, or module:function, imported from the current folder, too."
+TargetName = Annotated[str, _target("TARGET", f"A task, {_OWN}")]
+TargetNames = Annotated[list[str] | None, _target("TARGET", f"Tasks, {_OWN}")]
+TaskNames = Annotated[list[str] | None, _target("TASK", "Default: all that the paper has.")]
+_ARGS = "module:name of a function that returns the tuple of example arguments, or of the tuple."
+Args = Annotated[str | None, typer.Option(help=_ARGS, metavar="MODULE:NAME")]
+_ARGNUMS = "Arguments to differentiate by, such as 0,2. Default: all made of floats."
+Argnums = Annotated[str | None, typer.Option(help=_ARGNUMS, metavar="N,N")]
 Simplify = Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")]
-Counting = Annotated[
-    str,
-    typer.Option(
-        help="folded: what is executed; raw: every product of two edges, as the paper counts.",
-        metavar="NAME",
-        autocompletion=_one_of(tuple, "folded", "raw"),
-    ),
-]
+_COUNTING = "folded: what is executed; raw: every product of two edges, as the paper counts."
+Counting = Annotated[str, _named("NAME", _COUNTING, "folded", "raw")]
 _WEIGHED = "multiplications, operations, or weights for multiplications and additions, such as 1,0.5"
-Minimize = Annotated[
-    str,
-    typer.Option(help=f"{_WEIGHED}.", metavar="NAME", autocompletion=_one_of(tuple, "multiplications", "operations")),
-]
-MinimizeAny = Annotated[
-    str,
-    typer.Option(
-        help=f"{_WEIGHED}; peak; or runtime: the fastest on this machine, by a model of it and then by the clock.",
-        metavar="NAME",
-        autocompletion=_one_of(tuple, "multiplications", "operations", "peak", "runtime"),
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        help="auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam.",
-        metavar="NAME",
-        autocompletion=_one_of(_methods),
-    ),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(
-        help="An order to start from: a preset or a saved order.",
-        metavar="PRESET_OR_FILE",
-        autocompletion=_one_of(_presets),
-    ),
-]
-Orders = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--order",
-        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can "
-        "be given several times. Default: fwd, rev, markowitz and best.",
-        metavar="PRESET_OR_FILE",
-        autocompletion=_one_of(_presets, "best"),
-    ),
-]
+Minimize = Annotated[str, _named("NAME", f"{_WEIGHED}.", "multiplications", "operations")]
+_ANY = f"{_WEIGHED}; peak; or runtime: the fastest on this machine, by a model of it and then by the clock."
+MinimizeAny = Annotated[str, _named("NAME", _ANY, "multiplications", "operations", "peak", "runtime")]
+_METHODS = "auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam."
+Method = Annotated[str, _named("NAME", _METHODS, "alphagrad.finders.portfolio:FINDERS")]
+_START = "An order to start from: a preset or a saved order."
+Start = Annotated[str | None, _named("PRESET_OR_FILE", _START, *PRESETS)]
+_ORDERS = (
+    "A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can be given "
+    "several times. Default: fwd, rev, markowitz and best."
+)
+Orders = Annotated[list[str] | None, _named("PRESET_OR_FILE", _ORDERS, *PRESETS, "best", option="--order")]
 Budgeted = Annotated[float, typer.Option("--budget", help="Seconds for each search.", metavar="SECONDS")]
 Seed = Annotated[int, typer.Option(help="Of all random choices.", metavar="N", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
@@ -129,5 +74,10 @@ def weights(minimize: str) -> Any:
     return tuple(minimize.split(",")) if "," in minimize else minimize
 
 
-def print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+def check_positive(**options: float | None) -> None:
+    """Refuse limits that are not more than zero."""
+    from ..errors import SearchError
+
+    for name, value in options.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise SearchError(f"--{name} {value:g}: it must be more than zero")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from .options import AsJson, Budgeted, Quiet, TaskNames, print_json
-from .stops import interrupted
+from .options import AsJson, Budgeted, Quiet, TaskNames
+from .output import answer, interrupted
 
 
 class Counted(StrEnum):
@@ -30,10 +30,8 @@ def tasks(as_json: AsJson = False, quiet: Quiet = False) -> None:
             graph = task.graph()
             sizes = len(graph.inputs), len(graph.intermediates), len(graph.outputs)
             rows.append([task.name, task.field, *sizes, task.description])
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        typer.echo(table(f"{len(rows)} tasks", columns, rows))
+    document = [dict(zip(columns, row, strict=True)) for row in rows]
+    answer(as_json, document, table(f"{len(rows)} tasks", columns, rows))
 
 
 def table(
@@ -63,9 +61,6 @@ def table(
             if not any(row.bound for row in rows):
                 raise
             stopped = True
-    if as_json:
-        print_json(as_data(rows))
-    else:
-        typer.echo(as_text(rows))
+    answer(as_json, as_data(rows), as_text(rows))
     if stopped:
         raise interrupted("these are the rows until then")

@@ -30,7 +30,7 @@ def listed(costs: dict[str, float | None]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {cost:g}" for name, cost in costs.items() if cost is not None)
 
 
-class Board:
+class TypedGame:
     """A game under way; it remembers all states, so that moves can be undone."""
 
     def __init__(self, graph: ComputationGraph, objective: Objective, say: Callable[[str], None]):

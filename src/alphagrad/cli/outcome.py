@@ -15,11 +15,11 @@ from .target import Target
 
 
 @dataclass(frozen=True)
-class Row:
+class Found:
     """The best order of one task, what it costs, and what others do."""
 
     task: str
-    order: Order
+    order: tuple[int, ...]
     best: float
     forward: float
     reverse: float
@@ -29,31 +29,25 @@ class Row:
     usage: list[str]
 
     @staticmethod
-    def of(
-        task: str, order: Order, saved: Path, target: Target, graph: ComputationGraph, objective: Objective
-    ) -> "Row":
-        costs = baselines(graph, objective)
-        cost = graph.cost(order, objective.counting)
-        bound = float(order.bound or 0)
-        return Row(
-            task, order, objective.value(cost), *costs, int(bound) if bound == int(bound) else bound,
-            cost.multiplications, target.usage(order, str(saved)),
+    def of(task: str, saved: Path, target: Target, graph: ComputationGraph, objective: Objective) -> "Found":
+        order = Order.load(saved)
+        cost, bound = graph.cost(order, objective.counting), float(order.bound or 0)
+        return Found(
+            task, order.vertices, objective.value(cost), *baselines(graph, objective),
+            int(bound) if bound == int(bound) else bound, cost.multiplications, target.usage(order, str(saved)),
         )  # fmt: skip
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "order": list(self.order.vertices)}
 
 
 @dataclass(frozen=True)
-class Report:
-    """How a run ended, with a row for each task; the orders are those in its folder."""
+class Outcome:
+    """How a run ended, and what it found for each task; the orders are those in its folder."""
 
     agent: str
     folder: Path
     objective: Objective
     stopped: str
     curve: list[dict[str, Any]]
-    rows: list[Row]
+    found: list[Found]
 
     @staticmethod
     def of(
@@ -61,20 +55,15 @@ class Report:
         folder: Path,
         targets: dict[str, Target],
         graphs: dict[str, ComputationGraph],
-        counting: str,
-        minimize: Any,
+        objective: Objective,
         stopped: str,
-    ) -> "Report":
+    ) -> "Outcome":
         """Read from the folder; an interrupted run that has no orders yet is an interruption."""
-        objective = Objective.of(minimize, counting)
         saved = {name: folder / "orders" / f"{name}.json" for name in targets}
         if stopped == "interrupted" and not all(path.exists() for path in saved.values()):
             raise KeyboardInterrupt
-        rows = [
-            Row.of(name, Order.load(saved[name]), saved[name], targets[name], graphs[name], objective)
-            for name in targets
-        ]
-        return Report(agent, folder, objective, stopped, read_curve(folder / "metrics.jsonl"), rows)
+        found = [Found.of(name, saved[name], targets[name], graphs[name], objective) for name in targets]
+        return Outcome(agent, folder, objective, stopped, read_curve(folder / "metrics.jsonl"), found)
 
     @property
     def seconds(self) -> float:
@@ -88,38 +77,35 @@ class Report:
             "stopped": self.stopped,
             "iterations": len(self.curve),
             "seconds": self.seconds,
-            "tasks": [row.as_dict() for row in self.rows],
+            "tasks": [asdict(each) for each in self.found],
         }
 
     def __str__(self):
         names = ["task", "best found", "forward", "reverse", "Markowitz", "no order below"]
-        cells = [[r.task, r.best, r.forward, r.reverse, r.markowitz, r.bound] for r in self.rows]
+        cells = [[each.task, each.best, each.forward, each.reverse, each.markowitz, each.bound] for each in self.found]
         ended = (
             f"stopped: {self.stopped}, after {len(self.curve)} iterations and {self.seconds:.1f} s, in {self.folder}"
         )
-        usage = [line for row in self.rows for line in ("", *row.usage)]
+        usage = [line for each in self.found for line in ("", *each.usage)]
         return "\n".join([table(f"{self.agent}, {self.objective}", names, cells), ended, *usage])
 
-
-def write_results(folder: Path, report: Report, config: Any, seed: int, command: str) -> None:
-    """A file for each task, ``<agent>/<task>.json``."""
-    for number, row in enumerate(report.rows):
-        path = folder / report.agent / f"{row.task}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        found = {
-            "task": row.task,
-            "order": list(row.order.vertices),
-            "multiplications": row.multiplications,
-            "counting": report.objective.counting,
-            "seed": seed,
-            "config": asdict(config),
-            "seconds": report.seconds,
-            "command": command,
-            "objective": str(report.objective),
-            "baselines": {"forward": row.forward, "reverse": row.reverse, "markowitz": row.markowitz},
-            "curve": _of_task(report.curve, number),
-        }
-        path.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    def write(self, folder: Path, **about: Any) -> None:
+        """A file for each task, ``<agent>/<task>.json``, with what else there is to say about the run."""
+        for number, each in enumerate(self.found):
+            path = folder / self.agent / f"{each.task}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            result = {
+                "task": each.task,
+                "order": each.order,
+                "multiplications": each.multiplications,
+                "counting": self.objective.counting,
+                **about,
+                "seconds": self.seconds,
+                "objective": str(self.objective),
+                "baselines": {"forward": each.forward, "reverse": each.reverse, "markowitz": each.markowitz},
+                "curve": _of_task(self.curve, number),
+            }
+            path.write_text(json.dumps(result) + "\n", encoding="utf-8")
 
 
 def _of_task(curve: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:
