@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from .bench import Bench
 from .examples import FIRST_STEPS, Command, write_examples
+from .options import UsageError
 from .output import interrupted
 from .play import play
 from .search import search
@@ -21,9 +22,6 @@ from .show import report, show
 from .table import table, tasks
 from .train import Train
 
-# The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
-# be imported from click.
-UsageError: Any = typer.BadParameter.__base__
 # Of a message from elsewhere, such as one of JAX's, the beginning says enough.
 LONGEST_MESSAGE = 600
 # Packages that not all commands need, and the extras that have them.

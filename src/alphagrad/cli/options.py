@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+# The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
+# be imported from click.
+UsageError: Any = typer.BadParameter.__base__
 TASKS = ("alphagrad.tasks:TASKS", "alphagrad.tasks:UNSEEN")
 PRESETS = ("graphax:PRESETS",)
 

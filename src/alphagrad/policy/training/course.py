@@ -7,6 +7,7 @@ goes on. The best network so far is ``policy.safetensors`` in the folder.
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,19 +16,22 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
+from typer import Option, Typer
 
 from ...agents.checkpoints import Checkpoints
+from ...agents.updates import Learner
+from ...cli.options import UsageError
 from ...cli.status_line import StatusLine
 from ...elimination.problem import Problem
 from ..network import Network, initial, save
 from ..play import policy_order
 from . import learn
 from .games import played_moves
-from .learn import Learner, Moves
+from .learn import Moves
 from .lessons import Lesson, lesson, taught, training_problem
 
 BATCH = 256
@@ -37,40 +41,23 @@ PLAYED, HELD_OUT = 2_000_000, 10_000_000
 
 @dataclass(frozen=True)
 class Config:
-    """How the policy is trained.
+    """How the policy is trained; the fields are the options of the command."""
 
-    Attributes:
-        folder: where the run is kept.
-        workers: processes that search, play and measure.
-        teachers: how many functions are learnt from with a teacher.
-        teacher_seconds: that the search has for each of them.
-        states: in one lesson, which is about one function.
-        rounds: of lessons; in each there are new states, and those of the round before.
-        epochs: how often the lessons of a round are gone through.
-        rate: of learning from lessons, annealed to zero.
-        iterations: of learning from own games.
-        graphs, games: functions, and games on each, in an iteration.
-        repertoire: on how many functions it plays.
-        self_play_rate: of learning from games, annealed to zero.
-        measure_every: iterations between measurements.
-        held_out: functions to measure on.
-    """
-
-    folder: Path = Path("runs/policy")
-    workers: int = 2
-    teachers: int = 1200
-    teacher_seconds: float = 0.4
-    states: int = 24
-    rounds: int = 5
-    epochs: int = 4
-    rate: float = 2e-3
-    iterations: int = 300
-    graphs: int = 24
-    games: int = 8
-    repertoire: int = 480
-    self_play_rate: float = 3e-4
-    measure_every: int = 20
-    held_out: int = 100
+    folder: Annotated[Path, Option(help="Where the run is kept.")] = Path("runs/policy")
+    workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
+    teachers: Annotated[int, Option(help="How many functions are learnt from with a teacher.")] = 1200
+    teacher_seconds: Annotated[float, Option(help="That the search has for each of them.")] = 0.4
+    states: Annotated[int, Option(help="In one lesson, which is about one function.")] = 24
+    rounds: Annotated[int, Option(help="Of lessons, each with new states and those of the round before.")] = 5
+    epochs: Annotated[int, Option(help="How often the lessons of a round are gone through.")] = 4
+    rate: Annotated[float, Option(help="Of learning from lessons, annealed to zero.")] = 2e-3
+    iterations: Annotated[int, Option(help="Of learning from own games.")] = 300
+    graphs: Annotated[int, Option(help="Functions in an iteration.")] = 24
+    games: Annotated[int, Option(help="Games on each of them.")] = 8
+    repertoire: Annotated[int, Option(help="On how many functions it plays.")] = 480
+    self_play_rate: Annotated[float, Option(help="Of learning from games, annealed to zero.")] = 3e-4
+    measure_every: Annotated[int, Option(help="Iterations between measurements.")] = 20
+    held_out: Annotated[int, Option(help="Functions to measure on.")] = 100
 
 
 class Training:
@@ -209,8 +196,13 @@ def _batches(rng: np.random.Generator, states: int, epochs: int) -> Iterator[np.
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    import tyro
-
-    config = tyro.cli(Config, args=arguments, description=__doc__)
-    with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
-        Training(config, pool, line.show).run()
+    command = Typer(add_completion=False, rich_markup_mode=None)
+    command.command(help=__doc__)(Config)
+    try:
+        config = command(arguments, standalone_mode=False)
+    except UsageError as error:
+        sys.exit(f"{error.format_message()} See python -m {__package__} --help")
+    # Help is all that was asked for otherwise.
+    if isinstance(config, Config):
+        with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
+            Training(config, pool, line.show).run()

@@ -1,7 +1,7 @@
 """How the policy learns: from lessons, and from games of its own."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,18 +10,12 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
+from ...agents.updates import Learner
 from ..network import Network
 from .lessons import Lesson
 
 # A move that loses so much, in mean prices of a move, is as good as a third of the best.
 TOLERANCE = 0.1
-
-
-class Learner(NamedTuple):
-    """What changes with every step."""
-
-    network: Network
-    optimizer: Any
 
 
 class Moves(NamedTuple):
@@ -39,8 +33,7 @@ def optimizer(rate: float, steps: int) -> optax.GradientTransformation:
 
 
 def begin(network: Network, rule: optax.GradientTransformation) -> Learner:
-    network = jax.tree.map(jnp.asarray, network)
-    return Learner(network, rule.init(network))
+    return Learner.begin(jax.tree.map(jnp.asarray, network), rule)
 
 
 def scores(network: Network, features: ArrayLike) -> Array:
@@ -68,16 +61,11 @@ def self_play_loss(network: Network, moves: Moves) -> Array:
 
 @partial(jax.jit, static_argnames=("rule",))
 def learn_from_lesson(learner: Learner, lesson: Lesson, rule: optax.GradientTransformation) -> tuple[Learner, Array]:
-    return _step(learner, rule, *jax.value_and_grad(imitation_loss)(learner.network, lesson))
+    loss, gradient = jax.value_and_grad(imitation_loss)(learner.network, lesson)
+    return learner.stepped(gradient, rule), loss
 
 
 @partial(jax.jit, static_argnames=("rule",))
 def learn_from_games(learner: Learner, moves: Moves, rule: optax.GradientTransformation) -> tuple[Learner, Array]:
-    return _step(learner, rule, *jax.value_and_grad(self_play_loss)(learner.network, moves))
-
-
-def _step(
-    learner: Learner, rule: optax.GradientTransformation, loss: Array, gradient: Network
-) -> tuple[Learner, Array]:
-    change, state = rule.update(gradient, learner.optimizer, learner.network)
-    return Learner(optax.apply_updates(learner.network, change), state), loss
+    loss, gradient = jax.value_and_grad(self_play_loss)(learner.network, moves)
+    return learner.stepped(gradient, rule), loss

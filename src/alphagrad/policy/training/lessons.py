@@ -136,7 +136,7 @@ def lesson(problem: Problem, teacher: np.ndarray, network: Network, states: int,
         start = (teacher if number % 2 == 0 else own.order)[:cursor]
         order = np.concatenate([start, teacher[~np.isin(teacher, start)]]).astype(np.int32)
         game, losses = surveyed(problem, network, order, cursor)
-        parts.append((game.board.features, losses / scale, ~game.done))
+        parts.append((game.facts.features, losses / scale, ~game.done))
     return Lesson(*(padded(np.stack(part)) for part in zip(*parts, strict=True)))
 
 
