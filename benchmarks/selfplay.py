@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from alphagrad.agents.alphazero import AlphaZero, AlphaZeroConfig
 from alphagrad.agents.games import Environments, Games
 from alphagrad.agents.networks import NetworkConfig, PolicyValueNetwork
-from alphagrad.game.rules import GameState
+from alphagrad.game import GameState
 from alphagrad.tasks import TASKS
 
 REPETITIONS = 3

@@ -13,8 +13,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from ..game.rules import GameState
-from ..game.tables import Sizes
+from ..game import GameState, Sizes
 from .games import Boards, Environments, Episodes, ValueScale, costs_to_go
 from .networks import PolicyValueNetwork
 from .updates import (

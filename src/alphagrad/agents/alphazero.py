@@ -15,9 +15,8 @@ import mctx
 import optax
 from jax import Array
 
-from ..game import rules as game
-from ..game.rules import GameState
-from ..game.tables import GameTables, Sizes
+from .. import game
+from ..game import GameState, GameTables, Sizes
 from .agent import Agent, Batch, Metrics
 from .games import Boards, Environments, Episodes, view
 from .networks import NetworkConfig, PolicyValueNetwork

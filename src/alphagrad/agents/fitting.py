@@ -7,7 +7,7 @@ from functools import cached_property
 import jax
 
 from ..errors import NotEnoughMemoryError
-from ..game.rules import Sizes
+from ..game import Sizes
 from .agent import Agent
 from .alphazero import AlphaZero, AlphaZeroConfig
 from .games import Boards

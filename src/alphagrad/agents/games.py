@@ -14,9 +14,9 @@ from jax import Array
 
 from graphax import ComputationGraph
 
+from .. import game
 from ..elimination.objective import Objective
-from ..game import rules as game
-from ..game.rules import GameState, GameTables, Sizes
+from ..game import GameState, GameTables, Sizes
 from .reward_scaling import LOGARITHM, ROOT
 
 SCALINGS = {"root": ROOT, "log": LOGARITHM}

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..game.rules import Sizes
+from ..game import Sizes
 
 # What an edge is described by, and how many edges next to each other the convolution sees.
 FEATURES, KERNEL = 5, 3

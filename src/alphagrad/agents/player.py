@@ -13,10 +13,9 @@ from jax import Array
 
 from graphax import ComputationGraph
 
+from .. import game
 from ..elimination.objective import Objective
-from ..game import rules as game
-from ..game.rules import GameState, VertexGame
-from ..game.tables import GameTables, Sizes
+from ..game import GameState, GameTables, Sizes, VertexGame
 from .alphazero import AlphaZeroConfig
 from .checkpoints import Checkpoints
 from .fitting import AgentConfig, make_agent

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from ..game.rules import GameState
-from ..game.tables import Sizes
+from ..game import GameState, Sizes
 from .agent import Agent, Batch, Metrics
 from .games import Boards, Environments, Episodes
 from .networks import NetworkConfig, PolicyValueNetwork

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import SearchError
-from .options import AsJson, Quiet, TaskNames, check_positive, picture_of
+from .options import AsJson, Quiet, TaskNames, check_positive, option, picture_of
 from .output import answer, check_plot, check_writable, interrupted, save_plot
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 # As in graphax.native.disk, which is too heavy to import for the help.
 CACHE_VARIABLE = "GRAPHAX_CACHE"
+ALL_ORDERS = "fwd,rev,markowitz,paper,best,auto"
+BATCHES = "Batch sizes, such as 1,512; 1 is without vmap. Default: the paper's."
+FIGURES = "Over batches and sizes, as in the paper's figures."
+CHECK = "Measure what it takes to see whether a promise holds; exit code 1 if it does not."
 
 
 class Dtype(StrEnum):
@@ -48,32 +52,18 @@ class Bench:
     """
 
     names: TaskNames = None
-    batch: Annotated[
-        str | None,
-        typer.Option(help="Batch sizes, such as 1,512; 1 is without vmap. Default: the paper's.", metavar="N,N"),
-    ] = None
-    scale: Annotated[
-        str | None, typer.Option(help="Sizes of networks, such as 1,16. Default: the paper's.", metavar="N,N")
-    ] = None
-    figures: Annotated[bool, typer.Option("--figures", help="Over batches and sizes, as in the paper's figures.")] = (
-        False
-    )
-    backend: Annotated[str, typer.Option(help="auto, native, xla, or several: auto,xla", metavar="NAMES")] = "auto"
-    orders: Annotated[str, typer.Option(help="Presets, paper, best, or files of orders (*.json).", metavar="NAMES")] = (
-        "fwd,rev,markowitz,paper,best,auto"
-    )
-    peers: Annotated[str, typer.Option(help="casadi,asdex, or none.", metavar="NAMES")] = "casadi,asdex"
+    batch: Annotated[str | None, option("N,N", BATCHES)] = None
+    scale: Annotated[str | None, option("N,N", "Sizes of networks, such as 1,16. Default: the paper's.")] = None
+    figures: Annotated[bool, typer.Option("--figures", help=FIGURES)] = False
+    backend: Annotated[str, option("NAMES", "auto, native, xla, or several: auto,xla")] = "auto"
+    orders: Annotated[str, option("NAMES", "Presets, paper, best, or files of orders (*.json).")] = ALL_ORDERS
+    peers: Annotated[str, option("NAMES", "casadi,asdex, or none.")] = "casadi,asdex"
     dtype: Annotated[Dtype, typer.Option(help="Of all arguments.")] = Dtype.float32
-    repeat: Annotated[int, typer.Option(help="Rounds, in each of which everyone has a turn.", metavar="N")] = 100
-    seconds: Annotated[float, typer.Option(help="After which a case has had enough rounds.", metavar="N")] = 20.0
-    threads: Annotated[
-        int | None, typer.Option(help="Threads that JAX and kernels may use. Default: all.", metavar="N")
-    ] = None
-    check: Annotated[
-        Check | None,
-        typer.Option(help="Measure what it takes to see whether a promise holds; exit code 1 if it does not."),
-    ] = None
-    save: Annotated[Path | None, typer.Option(help="Write all measurements to this file.", metavar="FILE.json")] = None
+    repeat: Annotated[int, option("N", "Rounds, in each of which everyone has a turn.")] = 100
+    seconds: Annotated[float, option("N", "After which a case has had enough rounds.")] = 20.0
+    threads: Annotated[int | None, option("N", "Threads that JAX and kernels may use. Default: all.")] = None
+    check: Annotated[Check | None, typer.Option(help=CHECK)] = None
+    save: Annotated[Path | None, option("FILE.json", "Write all measurements to this file.")] = None
     plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None
     as_json: AsJson = False
     quiet: Quiet = False

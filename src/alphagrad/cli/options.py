@@ -28,9 +28,10 @@ def _listed(entry: str) -> list[str]:
     return list(getattr(import_module(module), name))
 
 
-def _named(metavar: str, text: str, *names: str, option: str | None = None) -> Any:
-    """An option that is one of some names, or something else of the kind."""
-    return typer.Option(*[option] if option else [], help=text, metavar=metavar, autocompletion=_one_of(names))
+def option(metavar: str, text: str, *names: str, flag: str | None = None, **more: Any) -> Any:
+    """An option with a value, and the names that complete it."""
+    complete = _one_of(names) if names else None
+    return typer.Option(*[flag] if flag else [], help=text, metavar=metavar, autocompletion=complete, **more)
 
 
 def _target(metavar: str, text: str) -> Any:
@@ -42,34 +43,34 @@ TargetName = Annotated[str, _target("TARGET", f"A task, {_OWN}")]
 TargetNames = Annotated[list[str] | None, _target("TARGET", f"Tasks, {_OWN}")]
 TaskNames = Annotated[list[str] | None, _target("TASK", "Default: all that the paper has.")]
 _ARGS = "module:name of a function that returns the tuple of example arguments, or of the tuple."
-Args = Annotated[str | None, typer.Option(help=_ARGS, metavar="MODULE:NAME")]
+Args = Annotated[str | None, option("MODULE:NAME", _ARGS)]
 _ARGNUMS = "Arguments to differentiate by, such as 0,2. Default: all made of floats."
-Argnums = Annotated[str | None, typer.Option(help=_ARGNUMS, metavar="N,N")]
+Argnums = Annotated[str | None, option("N,N", _ARGNUMS)]
 Simplify = Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")]
 _COUNTING = "folded: what is executed; raw: every product of two edges, as the paper counts."
-Counting = Annotated[str, _named("NAME", _COUNTING, "folded", "raw")]
+Counting = Annotated[str, option("NAME", _COUNTING, "folded", "raw")]
 _WEIGHED = "multiplications, operations, or weights for multiplications and additions, such as 1,0.5"
-Minimize = Annotated[str, _named("NAME", f"{_WEIGHED}.", "multiplications", "operations")]
+Minimize = Annotated[str, option("NAME", f"{_WEIGHED}.", "multiplications", "operations")]
 _ANY = f"{_WEIGHED}; peak; or runtime: the fastest on this machine, by a model of it and then by the clock."
-MinimizeAny = Annotated[str, _named("NAME", _ANY, "multiplications", "operations", "peak", "runtime")]
+MinimizeAny = Annotated[str, option("NAME", _ANY, "multiplications", "operations", "peak", "runtime")]
 _METHODS = "auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam."
-Method = Annotated[str, _named("NAME", _METHODS, "alphagrad.finders.portfolio:FINDERS")]
+Method = Annotated[str, option("NAME", _METHODS, "alphagrad.finders.portfolio:FINDERS")]
 _START = "An order to start from: a preset or a saved order."
-Start = Annotated[str | None, _named("PRESET_OR_FILE", _START, *PRESETS)]
+Start = Annotated[str | None, option("PRESET_OR_FILE", _START, *PRESETS)]
 _ORDERS = (
     "A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can be given "
     "several times. Default: fwd, rev, markowitz and best."
 )
-Orders = Annotated[list[str] | None, _named("PRESET_OR_FILE", _ORDERS, *PRESETS, "best", option="--order")]
-Budgeted = Annotated[float, typer.Option("--budget", help="Seconds for each search.", metavar="SECONDS")]
-Seed = Annotated[int, typer.Option(help="Of all random choices.", metavar="N", min=0)]
+Orders = Annotated[list[str] | None, option("PRESET_OR_FILE", _ORDERS, *PRESETS, "best", flag="--order")]
+Budgeted = Annotated[float, option("SECONDS", "Seconds for each search.", flag="--budget")]
+Seed = Annotated[int, option("N", "Of all random choices.", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; in a pipe that is a line a minute.")]
 
 
 def picture_of(what: str) -> Any:
     """The option ``--plot``."""
-    return typer.Option("--plot", help=f"Draw {what} (.png, .svg or .pdf).", metavar="FILE.png")
+    return option("FILE.png", f"Draw {what} (.png, .svg or .pdf).", flag="--plot")
 
 
 def weights(minimize: str) -> Any:

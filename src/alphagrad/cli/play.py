@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from .options import Args, AsJson, Counting, Minimize, Quiet, TargetName, weights
+from .options import Args, AsJson, Counting, Minimize, Quiet, TargetName, option, weights
 from .output import answer
 
 
 def play(
     target: TargetName,
-    agent: Annotated[
-        Path | None, typer.Option(help="The folder of a training run, whose policy plays.", metavar="FOLDER")
-    ] = None,
+    agent: Annotated[Path | None, option("FOLDER", "The folder of a training run, whose policy plays.")] = None,
     args: Args = None,
     counting: Counting = "raw",
     minimize: Minimize = "multiplications",

@@ -27,10 +27,9 @@ def show(
     argnums: options.Argnums = None,
     order: options.Orders = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.", metavar="FILE"),
+        Path | None, options.option("FILE", "A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.")
     ] = None,
-    step: Annotated[int, typer.Option(help="How many vertices are eliminated at first.", metavar="N")] = 0,
+    step: Annotated[int, options.option("N", "How many vertices are eliminated at first.")] = 0,
     counting: options.Counting = "folded",
     simplify: options.Simplify = False,
     budget: options.Budgeted = SECONDS,
@@ -71,10 +70,8 @@ def report(
     targets: options.TargetNames,
     args: options.Args = None,
     order: options.Orders = None,
-    out: Annotated[Path, typer.Option(help="Where to write the page.", metavar="FILE.html")] = Path("report.html"),
-    timings: Annotated[
-        Path | None, typer.Option(help="What alphagrad bench --save wrote.", metavar="FILE.json")
-    ] = None,
+    out: Annotated[Path, options.option("FILE.html", "Where to write the page.")] = Path("report.html"),
+    timings: Annotated[Path | None, options.option("FILE.json", "What alphagrad bench --save wrote.")] = None,
     counting: options.Counting = "folded",
     simplify: options.Simplify = False,
     budget: options.Budgeted = SECONDS,

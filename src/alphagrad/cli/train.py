@@ -28,6 +28,15 @@ class Preset(StrEnum):
     small = "small"
 
 
+SET = (
+    "Set a field of the configuration, as often as needed: --set environments=64 --set network.layers=3 (ppo: "
+    "policy_network.layers, value_network.layers). An unknown name is answered with all that there are."
+)
+FOLDER = "Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>."
+TRACK = "Hand metrics on to tensorboard or wandb, if installed."
+RESULTS = "Write <agent>/<task>.json here: order, configuration and curve."
+
+
 @dataclass(frozen=True)
 class Train:
     """Train an agent to find orders.
@@ -40,37 +49,18 @@ class Train:
     agent: Annotated[AgentName, typer.Argument(help="Which agent learns.")]
     names: options.TargetNames = None
     joint: Annotated[bool, typer.Option("--joint", help="Train on all tasks of the benchmark together.")] = False
-    generated: Annotated[int, typer.Option(help="Train on so many generated functions, too.", metavar="N")] = 0
+    generated: Annotated[int, options.option("N", "Train on so many generated functions, too.")] = 0
     args: options.Args = None
-    seconds: Annotated[float | None, typer.Option(help="When to stop; earlier calls count.", metavar="N")] = None
-    iterations: Annotated[int | None, typer.Option(help="When to stop; earlier calls count.", metavar="N")] = None
+    seconds: Annotated[float | None, options.option("N", "When to stop; earlier calls count.")] = None
+    iterations: Annotated[int | None, options.option("N", "When to stop; earlier calls count.")] = None
     seed: options.Seed = 0
     counting: options.Counting = "raw"
     minimize: options.Minimize = "multiplications"
     preset: Annotated[Preset, typer.Option(help="The configuration that --set changes.")] = Preset.paper
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Set a field of the configuration, as often as needed: --set environments=64 --set network.layers=3 "
-            "(ppo: policy_network.layers, value_network.layers). An unknown name is answered with all that there are.",
-        ),
-    ] = None
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>.",
-            metavar="PATH",
-        ),
-    ] = None
-    track: Annotated[
-        str | None, typer.Option(help="Hand metrics on to tensorboard or wandb, if installed.", metavar="TRACKER")
-    ] = None
-    results: Annotated[
-        Path | None,
-        typer.Option(help="Write <agent>/<task>.json here: order, configuration and curve.", metavar="PATH"),
-    ] = None
+    settings: Annotated[list[str] | None, options.option("NAME=VALUE", SET, flag="--set")] = None
+    folder: Annotated[Path | None, options.option("PATH", FOLDER)] = None
+    track: Annotated[str | None, options.option("TRACKER", TRACK)] = None
+    results: Annotated[Path | None, options.option("PATH", RESULTS)] = None
     as_json: options.AsJson = False
     quiet: options.Quiet = False
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from graphax import ComputationGraph
 
+from .. import game
 from ..elimination.objective import Objective, baselines
 from ..finders.records import best_known
-from ..game import rules as game
-from ..game.rules import GameState, GameTables, VertexGame
+from ..game import GameState, GameTables, VertexGame
 
 HELP = "type the number of a vertex to eliminate, or: hint, undo, quit"
 WIDTH = 110

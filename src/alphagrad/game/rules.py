@@ -24,43 +24,8 @@ from graphax import ComputationGraph
 from ..elimination.closure import MOST_STRUCTURES, NO_EDGE
 from ..elimination.objective import Objective
 from ..errors import AlphagradError
-from .tables import (
-    ADDS,
-    COMPUTED_IF_DIFFERENT,
-    COMPUTED_IF_EQUAL,
-    FACTOR_SHIFT,
-    IF_SCALED,
-    KEEPS,
-    OTHER_TYPE,
-    STRUCTURE_BITS,
-    GameTables,
-    Sizes,
-    common_sizes,
-    make_tables,
-    sizes_of,
-    stack_tables,
-)
-
-__all__ = [
-    "ELIMINATED_TYPE",
-    "OTHER_TYPE",
-    "GameState",
-    "GameTables",
-    "Sizes",
-    "VertexGame",
-    "common_sizes",
-    "degrees",
-    "init",
-    "is_over",
-    "legal_actions",
-    "make_tables",
-    "observe",
-    "play",
-    "prices",
-    "sizes_of",
-    "stack_tables",
-    "step",
-]
+from . import tables as packed_as
+from .tables import GameTables, Sizes, make_tables
 
 ELIMINATED_TYPE = -11
 _STRUCTURE = MOST_STRUCTURES - 1
@@ -134,8 +99,8 @@ def _compose(
     packed = _look_up(tables.product, pair)
     fill = packed & _STRUCTURE
     # A coefficient beyond single precision is infinite, and infinity times the zero of no edge would be no number.
-    factor = jnp.where(fill == NO_EDGE, 0.0, known * (packed >> FACTOR_SHIFT).astype(jnp.float32))
-    free = ((packed & IF_SCALED) != 0) & (jnp.abs(factor) == 1.0)
+    factor = jnp.where(fill == NO_EDGE, 0.0, known * (packed >> packed_as.FACTOR_SHIFT).astype(jnp.float32))
+    free = ((packed & packed_as.IF_SCALED) != 0) & (jnp.abs(factor) == 1.0)
     charged = jnp.where(free, 0.0, _look_up(tables.multiplications, pair))
     if tables.additions.size:
         charged += _look_up(tables.additions, pair)
@@ -148,12 +113,12 @@ def _add(
     """All edges after adding the products, their coefficients, and what that costs."""
     packed = _look_up(tables.sum, state.edges * tables.sizes.structures + fill)
     equal = state.scale == factor
-    edges = jnp.where(equal, packed >> STRUCTURE_BITS, packed) & _STRUCTURE
-    kept = jnp.where(equal & ((packed & KEEPS) != 0), state.scale, 1.0)
-    scale = jnp.where((packed & ADDS) != 0, state.scale + factor, kept)
+    edges = jnp.where(equal, packed >> packed_as.STRUCTURE_BITS, packed) & _STRUCTURE
+    kept = jnp.where(equal & ((packed & packed_as.KEEPS) != 0), state.scale, 1.0)
+    scale = jnp.where((packed & packed_as.ADDS) != 0, state.scale + factor, kept)
     if not tables.stored.size:
         return edges, scale, jnp.float32(0.0)
-    computed = (packed & jnp.where(equal, COMPUTED_IF_EQUAL, COMPUTED_IF_DIFFERENT)) != 0
+    computed = (packed & jnp.where(equal, packed_as.COMPUTED_IF_EQUAL, packed_as.COMPUTED_IF_DIFFERENT)) != 0
     return edges, scale, jnp.sum(jnp.where(computed, _look_up(tables.stored, edges), 0.0))
 
 

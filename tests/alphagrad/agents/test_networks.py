@@ -6,7 +6,7 @@ import pytest
 
 from alphagrad.agents.games import Games
 from alphagrad.agents.networks import ILLEGAL, NetworkConfig, PolicyValueNetwork
-from alphagrad.game.rules import Sizes
+from alphagrad.game import Sizes
 
 from .tiny import NETWORK, tiny_graph
 

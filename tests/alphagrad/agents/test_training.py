@@ -17,7 +17,7 @@ from alphagrad.agents.checkpoints import CheckpointWarning
 from alphagrad.agents.run_folder import RunError
 from alphagrad.agents.training import train
 from alphagrad.errors import AlphagradError, SearchError
-from alphagrad.game.rules import Sizes
+from alphagrad.game import Sizes
 from alphagrad.tasks import TASKS
 from graphax import Order
 
