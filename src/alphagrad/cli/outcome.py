@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,41 +13,19 @@ from ..agents.run_folder import read_curve
 from ..elimination.objective import Objective, baselines
 from .target import Target
 
-
-@dataclass(frozen=True)
-class Found:
-    """The best order of one task, what it costs, and what others do."""
-
-    task: str
-    order: tuple[int, ...]
-    best: float
-    forward: float
-    reverse: float
-    markowitz: float
-    bound: float
-    multiplications: int
-    usage: list[str]
-
-    @staticmethod
-    def of(task: str, saved: Path, target: Target, graph: ComputationGraph, objective: Objective) -> "Found":
-        order = Order.load(saved)
-        cost, bound = graph.cost(order, objective.counting), float(order.bound or 0)
-        return Found(
-            task, order.vertices, objective.value(cost), *baselines(graph, objective),
-            int(bound) if bound == int(bound) else bound, cost.multiplications, target.usage(order, str(saved)),
-        )  # fmt: skip
+BASELINES = ("forward", "reverse", "markowitz")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended, and what it found for each task; the orders are those in its folder."""
+    """How a run ended; ``found`` has a row for each task, with its order in the folder of the run."""
 
     agent: str
     folder: Path
     objective: Objective
     stopped: str
     curve: list[dict[str, Any]]
-    found: list[Found]
+    found: list[dict[str, Any]]
 
     @staticmethod
     def of(
@@ -62,7 +40,7 @@ class Outcome:
         saved = {name: folder / "orders" / f"{name}.json" for name in targets}
         if stopped == "interrupted" and not all(path.exists() for path in saved.values()):
             raise KeyboardInterrupt
-        found = [Found.of(name, saved[name], targets[name], graphs[name], objective) for name in targets]
+        found = [_row(name, saved[name], targets[name], graphs[name], objective) for name in targets]
         return Outcome(agent, folder, objective, stopped, read_curve(folder / "metrics.jsonl"), found)
 
     @property
@@ -77,35 +55,49 @@ class Outcome:
             "stopped": self.stopped,
             "iterations": len(self.curve),
             "seconds": self.seconds,
-            "tasks": [asdict(each) for each in self.found],
+            "tasks": self.found,
         }
 
     def __str__(self):
         names = ["task", "best found", "forward", "reverse", "Markowitz", "no order below"]
-        cells = [[each.task, each.best, each.forward, each.reverse, each.markowitz, each.bound] for each in self.found]
+        keys = ("task", "best", *BASELINES, "bound")
+        cells = [[row[key] for key in keys] for row in self.found]
         ended = (
             f"stopped: {self.stopped}, after {len(self.curve)} iterations and {self.seconds:.1f} s, in {self.folder}"
         )
-        usage = [line for each in self.found for line in ("", *each.usage)]
+        usage = [line for row in self.found for line in ("", *row["usage"])]
         return "\n".join([table(f"{self.agent}, {self.objective}", names, cells), ended, *usage])
 
     def write(self, folder: Path, **about: Any) -> None:
         """A file for each task, ``<agent>/<task>.json``, with what else there is to say about the run."""
-        for number, each in enumerate(self.found):
-            path = folder / self.agent / f"{each.task}.json"
+        for number, row in enumerate(self.found):
+            path = folder / self.agent / f"{row['task']}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             result = {
-                "task": each.task,
-                "order": each.order,
-                "multiplications": each.multiplications,
+                **{key: row[key] for key in ("task", "order", "multiplications")},
                 "counting": self.objective.counting,
                 **about,
                 "seconds": self.seconds,
                 "objective": str(self.objective),
-                "baselines": {"forward": each.forward, "reverse": each.reverse, "markowitz": each.markowitz},
+                "baselines": {name: row[name] for name in BASELINES},
                 "curve": _of_task(self.curve, number),
             }
             path.write_text(json.dumps(result) + "\n", encoding="utf-8")
+
+
+def _row(task: str, saved: Path, target: Target, graph: ComputationGraph, objective: Objective) -> dict[str, Any]:
+    """The best order of one task, what it costs, and what others do."""
+    order = Order.load(saved)
+    cost, bound = graph.cost(order, objective.counting), float(order.bound or 0)
+    return {
+        "task": task,
+        "order": order.vertices,
+        "best": objective.value(cost),
+        **dict(zip(BASELINES, baselines(graph, objective), strict=True)),
+        "bound": int(bound) if bound == int(bound) else bound,
+        "multiplications": cost.multiplications,
+        "usage": target.usage(order, str(saved)),
+    }
 
 
 def _of_task(curve: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def table(
     Its numbers and ours, and how low they can be. Ctrl-C prints the rows that are there.
     """
     from ..finders.budget import Budget
-    from .comparison import as_data, as_text, compare, select
+    from .comparison import as_text, compare, select
     from .progress_line import ProgressLine
 
     limit = Budget.of(budget)
@@ -58,9 +58,9 @@ def table(
             for row in compare(chosen, counting, limit, line.entitle, line.show):
                 rows.append(row)  # noqa: PERF402
         except KeyboardInterrupt:
-            if not any(row.bound for row in rows):
+            if not any(row["bound"] for row in rows):
                 raise
             stopped = True
-    answer(as_json, as_data(rows), as_text(rows))
+    answer(as_json, rows, as_text(rows))
     if stopped:
         raise interrupted("these are the rows until then")

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from graphax import ComputationGraph
 
@@ -55,7 +56,7 @@ class VertexEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         # Not minus zero, which reads oddly.
         return np.array(observation), 0.0 - float(cost), bool(over), False, self._info(mask)
 
-    def _info(self, mask: jax.Array) -> dict[str, Any]:
+    def _info(self, mask: Array) -> dict[str, Any]:
         return {"action_mask": np.array(mask, np.int8), "cost": float(self._state.cost)}
 
 
@@ -63,5 +64,5 @@ _step = jax.jit(rules.step)
 
 
 @jax.jit
-def _view(tables: GameTables, state: GameState) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _view(tables: GameTables, state: GameState) -> tuple[Array, Array, Array]:
     return rules.observe(tables, state), rules.legal_actions(tables, state), rules.is_over(tables, state)

@@ -30,9 +30,7 @@ from ...elimination.problem import Problem
 from ..network import Network, initial, save
 from ..play import policy_order
 from . import learn
-from .games import played_moves
-from .learn import Moves
-from .lessons import Lesson, lesson, taught, training_problem
+from .lessons import Lesson, Moves, lesson, played_moves, taught, training_problem
 
 BATCH = 256
 # Functions by seed: the first are learnt from with a teacher, others by playing, and others are measured on.
@@ -76,13 +74,13 @@ class Training:
         config, teachers = self._config, self._teachers()
         steps = 2 * config.rounds * config.epochs * (len(teachers) * config.states // BATCH)
         rule = learn.optimizer(config.rate, steps)
-        make = partial(_lesson, states=config.states)
         lessons: list[Lesson] = []
 
         def round_of_lessons(number: int, learner: Learner) -> Learner:
             nonlocal lessons
-            jobs = [(seed, order, _numpy(learner), number) for seed, order in teachers.items()]
-            lessons = [*lessons[-1:], _joined(Lesson, self._pool.map(make, *zip(*jobs, strict=True), chunksize=4))]
+            now = _numpy(learner)
+            jobs = [(seed, order, now, config.states, [seed, number]) for seed, order in teachers.items()]
+            lessons = [*lessons[-1:], _joined(Lesson, self._map(lesson, jobs))]
             known = _joined(Lesson, lessons)
             for batch in _batches(np.random.default_rng(number), len(known.legal), config.epochs):
                 learner, _ = learn.learn_from_lesson(learner, Lesson(*(part[batch] for part in known)), rule)
@@ -93,18 +91,18 @@ class Training:
     def _play(self, network: Network) -> Network:
         config = self._config
         rule = learn.optimizer(config.self_play_rate, config.iterations)
-        play = partial(_games, games=config.games)
 
         def iteration(number: int, learner: Learner) -> Learner:
-            first = number * config.graphs
-            jobs = [
-                (PLAYED + (first + place) % config.repertoire, _numpy(learner), number)
-                for place in range(config.graphs)
-            ]
-            moves = _joined(Moves, self._pool.map(play, *zip(*jobs, strict=True)))
-            return learn.learn_from_games(learner, moves, rule)[0]
+            first, now = number * config.graphs, _numpy(learner)
+            seeds = [PLAYED + (first + place) % config.repertoire for place in range(config.graphs)]
+            jobs = [(seed, now, config.games, [seed, number]) for seed in seeds]
+            return learn.learn_from_games(learner, _joined(Moves, self._map(played_moves, jobs, 1)), rule)[0]
 
         return self._steps("games", iteration, learn.begin(network, rule), config.iterations, config.measure_every)
+
+    def _map(self, function: Callable, jobs: Sequence[tuple], chunksize: int = 4) -> Iterator[Any]:
+        """What the workers make of each job, which is the seed of a problem and what else the function wants."""
+        return self._pool.map(partial(_of_seed, function), *zip(*jobs, strict=True), chunksize=chunksize)
 
     def _steps(
         self, name: str, step: Callable[[int, Learner], Learner], learner: Learner, steps: int, every: int
@@ -126,9 +124,9 @@ class Training:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         found = {seed: np.array(order, np.int32) for seed, order in map(json.loads, lines)}
         wanted = [seed for seed in range(config.teachers) if seed not in found]
-        teach = partial(_teacher, seconds=config.teacher_seconds)
+        taught_orders = self._map(taught, [(seed, config.teacher_seconds) for seed in wanted], 1) if wanted else ()
         with path.open("a", encoding="utf-8") as file:
-            for seed, order in zip(wanted, self._pool.map(teach, wanted), strict=True):
+            for seed, order in zip(wanted, taught_orders, strict=True):
                 self._announce(f"teachers: {len(found)} of {config.teachers}…")
                 found[seed] = order
                 file.write(json.dumps([seed, order.tolist()]) + "\n")
@@ -138,7 +136,7 @@ class Training:
     def _measure(self, stage: str, step: int, network: Network) -> None:
         """Against Markowitz on functions that are not learnt from: the mean ratio, and on how many it is better."""
         seeds = range(HELD_OUT, HELD_OUT + self._config.held_out)
-        pairs = list(self._pool.map(partial(_costs, network=network), seeds, chunksize=4))
+        pairs = self._map(_costs, [(seed, network) for seed in seeds])
         ours, markowitz = (np.array(column, float) for column in zip(*pairs, strict=True))
         ratio = float(np.mean(ours / markowitz))
         line = {
@@ -162,21 +160,12 @@ def _problem(seed: int) -> Problem:
     return training_problem(seed)
 
 
-def _teacher(seed: int, seconds: float) -> np.ndarray:
-    return taught(_problem(seed), seconds)
+def _of_seed(function: Callable, seed: int, *args: Any) -> Any:
+    return function(_problem(seed), *args)
 
 
-def _lesson(seed: int, teacher: np.ndarray, network: Network, number: int, states: int) -> Lesson:
-    return lesson(_problem(seed), teacher, network, states, [seed, number])
-
-
-def _games(seed: int, network: Network, number: int, games: int) -> Moves:
-    return played_moves(_problem(seed), network, games, [seed, number])
-
-
-def _costs(seed: int, network: Network) -> tuple[float, float]:
+def _costs(problem: Problem, network: Network) -> tuple[float, float]:
     """Of the policy's order, and of Markowitz's."""
-    problem = _problem(seed)
     markowitz = problem.graph.cost("markowitz", problem.objective.counting)
     return problem.value(policy_order(problem, network)), problem.objective.value(markowitz)
 
