@@ -42,7 +42,7 @@ class Iteration:
                 f"{agent.minibatches} minibatches"
             )
         self._agent, self._boards, self._seed = agent, boards, seed
-        self.devices = tuple(devices)
+        self._environments = np.arange(agent.config.environments, dtype=np.int32)
         mesh = Mesh(np.array(devices), (DEVICES,), axis_types=(AxisType.Auto,))
         self._everywhere, self._spread = (NamedSharding(mesh, PartitionSpec(*axis)) for axis in ((), (DEVICES,)))
         inputs, output = (self._everywhere, self._everywhere, self._spread), self._everywhere
@@ -62,10 +62,6 @@ class Iteration:
 
     def __call__(self, state: TrainingState) -> tuple[TrainingState, dict[str, Array]]:
         return self.compiled(state, *self._placed)
-
-    @property
-    def _environments(self) -> np.ndarray:
-        return np.arange(self._agent.config.environments, dtype=np.int32)
 
     @cached_property
     def _placed(self) -> tuple[Boards, Array]:

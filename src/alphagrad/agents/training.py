@@ -143,7 +143,7 @@ def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpo
     if not isinstance(agent, AlphaZeroConfig | PPOConfig):
         raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
     if sizes is not None and not isinstance(sizes, Sizes):
-        raise SearchError(f"sizes are game_tables.Sizes, but are {sizes!r}")
+        raise SearchError(f"sizes are alphagrad.game.Sizes, but are {sizes!r}")
     check_configuration(agent)
 
 
