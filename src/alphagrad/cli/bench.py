@@ -120,7 +120,10 @@ class Bench:
             kept = bool(findings) and all(each.kept for each in findings)
         if not benchmark.interrupted:
             self._write(document)
-        save_plot(self.plot, "batches.batch_scaling", document)
+        if self.plot is not None:
+            from ..plot import batch_scaling
+
+            save_plot(batch_scaling(document), self.plot)
         answer(self.as_json, document, text)
         if benchmark.interrupted:
             raise interrupted(self._kept())

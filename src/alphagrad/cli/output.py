@@ -57,9 +57,6 @@ def check_plot(path: Path | None) -> None:
         check_writable("--plot", path, PICTURES)
 
 
-def save_plot(path: Path | None, function: str, *args: Any) -> None:
-    """Draw with a function of `alphagrad.plot`, such as ``batches.batch_scaling``, if a picture was asked for."""
-    if path is not None:
-        module, _, name = function.partition(".")
-        figure, _axes = getattr(import_module(f"alphagrad.plot.{module}"), name)(*args)
-        figure.savefig(path, dpi=200)  # fine enough for print
+def save_plot(drawing: tuple[Any, Any], path: Path) -> None:
+    """Write what functions of `alphagrad.plot` return, fine enough for print."""
+    drawing[0].savefig(path, dpi=200)

@@ -69,7 +69,10 @@ def search(
         )  # fmt: skip
     if save is not None:
         result.order.save(save)
-    save_plot(plot, "searches.search_history", result)
+    if plot is not None:
+        from ..plot import search_history
+
+        save_plot(search_history(result), plot)
     known = best_known(graph, result.objective)
     better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
     usage = found.usage(result.order, save)

@@ -62,7 +62,10 @@ def show(
     draw = as_svg if path.suffix == ".svg" else as_dot
     content = draw(view.replays[0], step) if drawn else _page([view], view.title, [], step)
     path.write_text(content, encoding="utf-8")
-    save_plot(plot, "eliminations.draw_orders", view)
+    if plot is not None:
+        from ..plot.eliminations import draw_orders
+
+        save_plot(draw_orders(view), plot)
     _conclude([view], path, as_json, open_page)
 
 
