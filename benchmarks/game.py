@@ -11,7 +11,7 @@ import time
 import jax
 import numpy as np
 
-from alphagrad.game.rules import GameTables, make_tables, play
+from alphagrad.game import GameTables, make_tables, play
 from alphagrad.tasks import get
 
 play_batch = jax.jit(jax.vmap(play, (None, 0)))

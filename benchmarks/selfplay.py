@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from alphagrad.agents.alphazero import AlphaZero, AlphaZeroConfig
 from alphagrad.agents.games import Environments, Games
 from alphagrad.agents.networks import NetworkConfig, PolicyValueNetwork
-from alphagrad.game.rules import GameState
+from alphagrad.game import GameState
 from alphagrad.tasks import TASKS
 
 REPETITIONS = 3
@@ -80,7 +80,7 @@ def main() -> None:
     states, evaluations = environments.start(), options.moves * (options.simulations + 1)
 
     def play(network: PolicyValueNetwork, keys: jax.Array) -> Any:
-        return agent.self_play(network, boards, tasks, keys, options.moves)
+        return agent.play(network, boards, tasks, keys, options.moves)
 
     whole = seconds(play, network, keys)
     net = seconds(lambda network, seen: network_alone(network, seen, evaluations), network, environments.view(states))

@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line; without the packages it needs, say how to get them."""
     try:
         from .cli.app import app
-        from .cli.stops import INTERRUPTED
+        from .cli.output import INTERRUPTED
     except ModuleNotFoundError as error:
         sys.exit(_refusal(f"the command line needs {error.name}: pip install 'graphax-alphagrad[search]'"))
     warnings.formatwarning = lambda message, *_, **__: f"alphagrad: {message}\n"

@@ -7,29 +7,20 @@ really paid.
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import mctx
 import optax
 from jax import Array
 
-from ..game import rules as game
-from ..game.rules import GameState, GameTables, Sizes
-from .games import Boards, Environments, Episodes, ValueScale, costs_to_go, view
+from .. import game
+from ..game import GameState, GameTables, Sizes
+from .agent import Agent, Batch, Metrics
+from .games import Boards, Environments, Episodes, view
 from .networks import NetworkConfig, PolicyValueNetwork
-from .updates import (
-    NO_ACTION,
-    filled_up,
-    in_chunks,
-    mean_over_devices,
-    minibatches,
-    moves_at_once,
-    number_of_minibatches,
-    summed_gradient,
-)
+from .updates import number_of_minibatches
 
 
 @dataclass(frozen=True)
@@ -72,61 +63,23 @@ class AlphaZeroConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
 
 
-class Learner(NamedTuple):
-    """What changes from iteration to iteration."""
-
-    network: PolicyValueNetwork
-    optimizer: Any
-
-
-class Lesson(NamedTuple):
-    """Games to learn from: [games, moves], and the improved policy of each move."""
-
-    tasks: Array
-    actions: Array
-    policies: Array
-
-
-class Batch(NamedTuple):
-    """Moves to take a gradient of, [moves, games] each; ``weights`` add up to 1 over a minibatch."""
-
-    states: GameState
-    policies: Array
-    targets: Array
-    weights: Array
-
-
-class AlphaZero:
-    """The agent: see `training.Agent`."""
+class AlphaZero(Agent):
+    """The agent; it notes the improved policy of each move, [games, moves, actions]."""
 
     name = "alphazero"
 
     def __init__(self, config: AlphaZeroConfig, sizes: Sizes):
-        self.config, self.sizes = config, sizes
-        self.environments = config.environments
-        self._values = ValueScale(config.scaling)
-        self.minibatches = number_of_minibatches(config.environments, sizes.intermediates, config.batch_size)
-        rate = optax.cosine_decay_schedule(config.learning_rate, config.schedule * config.epochs * self.minibatches)
-        self._optimizer = optax.chain(
-            optax.clip_by_global_norm(config.largest_gradient), optax.adamw(rate, weight_decay=config.l2_weight)
-        )
+        parts = number_of_minibatches(config.environments, sizes.intermediates, config.batch_size)
+        rate = optax.cosine_decay_schedule(config.learning_rate, config.schedule * config.epochs * parts)
+        super().__init__(config, sizes, parts, optax.adamw(rate, weight_decay=config.l2_weight))
 
-    def init(self, key: Array) -> Learner:
-        network = PolicyValueNetwork(self.config.network, self.sizes, key)
-        return Learner(network, self._optimizer.init(network))
+    def network(self, key: Array) -> PolicyValueNetwork:
+        return PolicyValueNetwork.joint(self.config.network, self.sizes, key)
 
-    def iterate(
-        self, learner: Learner, boards: Boards, tasks: Array, keys: Array
-    ) -> tuple[Learner, Episodes, dict[str, Array]]:
-        episodes, policies = self.self_play(learner.network, boards, tasks, keys)
-        lesson = Lesson(tasks, episodes.actions, jnp.swapaxes(policies, 0, 1))
-        learner, metrics = self._learn(learner, boards, lesson)
-        return learner, episodes, metrics
-
-    def self_play(
+    def play(
         self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, moves: int | None = None
     ) -> tuple[Episodes, Array]:
-        """A game of each task, or its first moves; also the improved policies, [moves, games, actions]."""
+        """A game of each task, or its first moves; also the improved policies."""
         environments = boards.environments(tasks)
 
         def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
@@ -180,38 +133,10 @@ class AlphaZero:
         logits, prediction = network(*view(tables, state))
         return logits, -self._values.cost(prediction, reference)
 
-    def _learn(self, learner: Learner, boards: Boards, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
-        games, moves = lesson.actions.shape
-        size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
-
-        def update(learner: Learner, part: Lesson) -> tuple[Learner, dict[str, Array]]:
-            environments = boards.environments(part.tasks)
-            chunks = in_chunks(self._batch(environments, part, size), size)
-            summed = summed_gradient(partial(self._loss, environments), learner.network, chunks)
-            gradient, metrics = mean_over_devices(summed)
-            change, optimizer = self._optimizer.update(gradient, learner.optimizer, learner.network)
-            return Learner(eqx.apply_updates(learner.network, change), optimizer), metrics
-
-        def epoch(learner: Learner, _: Array) -> tuple[Learner, dict[str, Array]]:
-            return jax.lax.scan(update, learner, minibatches(lesson, self.minibatches))
-
-        learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
-        return learner, jax.tree.map(jnp.mean, metrics)
-
-    def _batch(self, environments: Environments, lesson: Lesson, size: int) -> Batch:
-        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
-        replay = environments.replay(filled_up(lesson.actions, size, NO_ACTION))
-        weights = replay.active / mean_over_devices(jnp.sum(replay.active))
-        policies = jnp.swapaxes(filled_up(lesson.policies, size), 0, 1)
-        targets = self._values.target(costs_to_go(replay.costs), environments.references)
-        return Batch(replay.seen, policies, targets, weights)
-
-    def _loss(
-        self, environments: Environments, network: PolicyValueNetwork, batch: Batch
-    ) -> tuple[Array, dict[str, Array]]:
+    def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
         logits, predictions = network(*jax.vmap(environments.view)(batch.states))
-        policy_loss = jnp.sum(batch.weights * optax.softmax_cross_entropy(logits, batch.policies))
+        policy_loss = jnp.sum(batch.weights * optax.softmax_cross_entropy(logits, batch.notes))
         value_loss = jnp.sum(batch.weights * jnp.square(predictions - batch.targets))
-        entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.policies), -1))
+        entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.notes), -1))
         metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "target_entropy": entropy}
         return policy_loss + self.config.value_weight * value_loss, metrics

@@ -13,7 +13,7 @@ from .run_folder import RunFolder
 class BestOrders:
     """By task: the best order, and what no order is below."""
 
-    def __init__(self, games: Games, names: Sequence[str], finder: str, seed: int, folder: RunFolder | None):
+    def __init__(self, games: Games, names: Sequence[str], finder: str, seed: int, folder: RunFolder):
         self._games, self._names, self._finder, self._seed, self._folder = games, names, finder, seed, folder
         self._played = [float("inf")] * len(names)
         self.orders: dict[str, Order] = {}
@@ -27,15 +27,11 @@ class BestOrders:
         played = actions()
         for task in better:
             self._played[task] = costs[task]
-            order = self._order(task, played[task].tolist())
-            self.orders[self._names[task]] = order
-            if self._folder is not None:
-                self._folder.keep(self._names[task], order)
-
-    def _order(self, task: int, actions: list[int]) -> Order:
-        graph, vertices = self._games.graphs[task], self._games.order(task, actions)
-        cost, bound = self._games.cost(task, vertices), self.bounds[self._names[task]]
-        return Order(vertices, graph.fingerprint, self._finder, self._seed, cost, bound, graph.simplified)
+            name, graph = self._names[task], self._games.graphs[task]
+            vertices = self._games.order(task, played[task].tolist())
+            about = self._finder, self._seed, self._games.cost(task, vertices), self.bounds[name]
+            self.orders[name] = Order(vertices, graph.fingerprint, *about, graph.simplified)
+            self._folder.keep(name, self.orders[name])
 
     @property
     def costs(self) -> dict[str, float]:

@@ -7,10 +7,11 @@ from functools import cached_property
 import jax
 
 from ..errors import NotEnoughMemoryError
-from ..game.rules import Sizes
+from ..game import Sizes
+from .agent import Agent
 from .alphazero import AlphaZero, AlphaZeroConfig
 from .games import Boards
-from .iteration import Agent, Iteration, shared_equally
+from .iteration import Iteration, shared_equally
 from .memory import available, needed
 from .ppo import PPO, PPOConfig
 

@@ -14,9 +14,9 @@ from jax import Array
 
 from graphax import ComputationGraph
 
+from .. import game
 from ..elimination.objective import Objective
-from ..game import rules as game
-from ..game.rules import GameState, GameTables, Sizes
+from ..game import GameState, GameTables, Sizes
 from .reward_scaling import LOGARITHM, ROOT
 
 SCALINGS = {"root": ROOT, "log": LOGARITHM}
@@ -30,7 +30,7 @@ class Episodes(NamedTuple):
     cost: Array
 
 
-class Replay(NamedTuple):
+class Trajectories(NamedTuple):
     """Episodes played again, [moves, episodes, ...]: what was seen of states, the costs of moves, and whether there was
     a move to make."""
 
@@ -136,21 +136,22 @@ class Environments:
         return applied
 
     def play(self, choose: Callable[[GameState, Array], tuple[Array, Any]], keys: Array, moves: int) -> Any:
-        """Play whole games, with ``choose`` from states and a key for each to actions and notes; episodes and notes."""
+        """Play whole games, with ``choose`` from states and a key for each to actions and notes: episodes, and the
+        notes about each move, [games, moves, ...]."""
 
         def move(states: GameState, number: Array) -> tuple[GameState, tuple[Array, Any]]:
             actions, notes = choose(states, jax.vmap(jax.random.fold_in, (0, None))(keys, number))
             return self.step(states, actions)[0], (actions, notes)
 
         states, (actions, notes) = jax.lax.scan(move, self.start(), jnp.arange(moves))
-        return Episodes(self.tasks, actions.T, states.cost), notes
+        return Episodes(self.tasks, actions.T, states.cost), jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), notes)
 
-    def replay(self, actions: Array, look: Callable[[GameState], Any] = lambda states: states) -> Replay:
+    def replay(self, actions: Array, look: Callable[[GameState], Any] = lambda states: states) -> Trajectories:
         """What ``look`` sees of the states that led to these actions, [episodes, moves]; by default all of it."""
 
-        def move(states: GameState, chosen: Array) -> tuple[GameState, Replay]:
+        def move(states: GameState, chosen: Array) -> tuple[GameState, Trajectories]:
             after, costs = self.step(states, chosen)
-            return after, Replay(look(states), costs, ~self.each(game.is_over)(states))
+            return after, Trajectories(look(states), costs, ~self.each(game.is_over)(states))
 
         return jax.lax.scan(move, self.start(), actions.T)[1]
 

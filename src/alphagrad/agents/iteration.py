@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,25 +11,9 @@ from jax import Array
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..errors import SearchError
-from .games import Boards, Episodes
+from .agent import Agent
+from .games import Boards
 from .updates import DEVICES
-
-
-class Agent(Protocol):
-    """A way to learn to play, on each device with some of the environments."""
-
-    name: str
-    environments: int
-    minibatches: int
-
-    def init(self, key: Array) -> Any:
-        """What the agent has learnt, at first nothing: a pytree of arrays."""
-
-    def iterate(
-        self, learner: Any, boards: Boards, tasks: Array, keys: Array
-    ) -> tuple[Any, Episodes, dict[str, Array]]:
-        """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
-        numbers to report."""
 
 
 class TrainingState(NamedTuple):
@@ -40,6 +24,13 @@ class TrainingState(NamedTuple):
     best_actions: Array
     learner: Any
 
+    @staticmethod
+    def first(agent: Agent, tasks: int, key: Array) -> "TrainingState":
+        """Nothing is learnt, and no game of these tasks was played."""
+        no_cost = jnp.full(tasks, jnp.inf, jnp.float32)
+        no_actions = jnp.zeros((tasks, agent.sizes.intermediates), jnp.int32)
+        return TrainingState(jnp.asarray(0, jnp.int32), no_cost, no_actions, agent.init(key))
+
 
 class Iteration:
     """From one `TrainingState` to the next, with metrics. The state it is given is used up."""
@@ -47,26 +38,17 @@ class Iteration:
     def __init__(self, agent: Agent, boards: Boards, seed: int, devices: Sequence[jax.Device]):
         if not shared_equally(agent, len(devices)):
             raise SearchError(
-                f"{agent.environments} environments cannot be shared equally by {len(devices)} devices in "
+                f"{agent.config.environments} environments cannot be shared equally by {len(devices)} devices in "
                 f"{agent.minibatches} minibatches"
             )
         self._agent, self._boards, self._seed = agent, boards, seed
-        self.devices = tuple(devices)
+        self._environments = np.arange(agent.config.environments, dtype=np.int32)
         mesh = Mesh(np.array(devices), (DEVICES,), axis_types=(AxisType.Auto,))
         self._everywhere, self._spread = (NamedSharding(mesh, PartitionSpec(*axis)) for axis in ((), (DEVICES,)))
-        mapped = jax.shard_map(
-            self._on_each_device,
-            mesh=mesh,
-            in_specs=(self._everywhere.spec, self._everywhere.spec, self._spread.spec),
-            out_specs=self._everywhere.spec,
-            check_vma=False,
-        )
-        self._program = jax.jit(
-            mapped,
-            in_shardings=(self._everywhere, self._everywhere, self._spread),
-            out_shardings=self._everywhere,
-            donate_argnums=0,
-        )
+        inputs, output = (self._everywhere, self._everywhere, self._spread), self._everywhere
+        specs = tuple(sharding.spec for sharding in inputs)
+        mapped = jax.shard_map(self._on_each_device, mesh=mesh, in_specs=specs, out_specs=output.spec, check_vma=False)
+        self._program = jax.jit(mapped, in_shardings=inputs, out_shardings=output, donate_argnums=0)
 
     def first_state(self) -> TrainingState:
         return jax.jit(self._first_state, out_shardings=self._everywhere)()
@@ -81,10 +63,6 @@ class Iteration:
     def __call__(self, state: TrainingState) -> tuple[TrainingState, dict[str, Array]]:
         return self.compiled(state, *self._placed)
 
-    @property
-    def _environments(self) -> np.ndarray:
-        return np.arange(self._agent.environments, dtype=np.int32)
-
     @cached_property
     def _placed(self) -> tuple[Boards, Array]:
         """The boards and the numbers of the environments, on the devices of all processes."""
@@ -92,10 +70,8 @@ class Iteration:
         return boards, _placed(self._environments, self._spread)
 
     def _first_state(self) -> TrainingState:
-        tasks, moves = len(self._boards.references), self._boards.sizes.intermediates
-        learner = self._agent.init(jax.random.fold_in(jax.random.key(self._seed), 0))
-        no_cost, no_actions = jnp.full(tasks, jnp.inf, jnp.float32), jnp.zeros((tasks, moves), jnp.int32)
-        return TrainingState(jnp.asarray(0, jnp.int32), no_cost, no_actions, learner)
+        key = jax.random.fold_in(jax.random.key(self._seed), 0)
+        return TrainingState.first(self._agent, len(self._boards.references), key)
 
     def _on_each_device(
         self, state: TrainingState, boards: Boards, environments: Array
@@ -103,7 +79,7 @@ class Iteration:
         """The iteration of a device, which has some of the environments."""
         number = state.iteration + 1
         task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), number))
-        tasks = boards.assigned(task_key, environments, self._agent.environments)
+        tasks = boards.assigned(task_key, environments, self._agent.config.environments)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
         learner, episodes, metrics = self._agent.iterate(state.learner, boards, tasks, keys)
         episodes = jax.lax.all_gather(episodes, DEVICES, tiled=True)
@@ -120,7 +96,7 @@ class Iteration:
 
 def shared_equally(agent: Agent, devices: int) -> bool:
     """Whether so many devices can have equally many games of each minibatch."""
-    return agent.environments % (devices * agent.minibatches) == 0
+    return agent.config.environments % (devices * agent.minibatches) == 0
 
 
 def _placed(value: np.ndarray, sharding: NamedSharding) -> Array:

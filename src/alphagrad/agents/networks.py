@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..game.rules import Sizes
+from ..game import Sizes
 
 # What an edge is described by, and how many edges next to each other the convolution sees.
 FEATURES, KERNEL = 5, 3
@@ -52,198 +52,152 @@ class NetworkConfig:
     dtype: str = "float32"
 
 
-class Dense(eqx.Module):
-    """A linear map of the last axis, and an offset."""
-
-    weight: Array
-    bias: Array
-
-    def __init__(self, inputs: int, outputs: int, key: Array, gain: float = 1.0):
-        self.weight = gain * jax.random.normal(key, (inputs, outputs), jnp.float32) / np.float32(np.sqrt(inputs))
-        self.bias = jnp.zeros(outputs, jnp.float32)
-
-    def __call__(self, x: Array) -> Array:
-        return x @ self.weight + self.bias
-
-
-class LayerNorm(eqx.Module):
-    """Tokens with mean 0 and variance 1, then a scale and an offset."""
-
-    scale: Array
-    offset: Array
-
-    def __init__(self, size: int):
-        self.scale, self.offset = jnp.ones(size, jnp.float32), jnp.zeros(size, jnp.float32)
-
-    def __call__(self, x: Array) -> Array:
-        return jax.nn.standardize(x, epsilon=1e-5) * self.scale + self.offset
-
-
 class TransformerLayer(eqx.Module):
     """Attention among the tokens that are alive, and an MLP for each."""
 
     heads: int = eqx.field(static=True)
-    attention_norm: LayerNorm
-    query_key_value: Dense
-    mixed: Dense
-    mlp_norm: LayerNorm
-    widen: Dense
-    narrow: Dense
+    attention_norm: eqx.nn.LayerNorm
+    query_key_value: eqx.nn.Linear
+    mixed: eqx.nn.Linear
+    mlp_norm: eqx.nn.LayerNorm
+    widen: eqx.nn.Linear
+    narrow: eqx.nn.Linear
 
     def __init__(self, config: NetworkConfig, key: Array):
         size, keys = config.embedding, jax.random.split(key, 4)
         self.heads = config.heads
-        self.attention_norm, self.mlp_norm = LayerNorm(size), LayerNorm(size)
-        self.query_key_value = Dense(size, 3 * size, keys[0])
-        self.mixed = Dense(size, size, keys[1])
-        self.widen = Dense(size, config.hidden, keys[2])
-        self.narrow = Dense(config.hidden, size, keys[3])
+        self.attention_norm = eqx.nn.LayerNorm(size, dtype=jnp.float32)
+        self.mlp_norm = eqx.nn.LayerNorm(size, dtype=jnp.float32)
+        self.query_key_value = _linear(size, 3 * size, keys[0])
+        self.mixed = _linear(size, size, keys[1])
+        self.widen = _linear(size, config.hidden, keys[2])
+        self.narrow = _linear(config.hidden, size, keys[3])
 
     def __call__(self, tokens: Array, alive: Array) -> Array:
-        tokens = tokens + self._attention(self.attention_norm(tokens), alive)
-        return tokens + self.narrow(jax.nn.gelu(self.widen(self.mlp_norm(tokens))))
+        tokens = tokens + self._attention(jax.vmap(self.attention_norm)(tokens), alive)
+        hidden = jax.nn.gelu(jax.vmap(self.widen)(jax.vmap(self.mlp_norm)(tokens)))
+        return tokens + jax.vmap(self.narrow)(hidden)
 
     def _attention(self, tokens: Array, alive: Array) -> Array:
-        *batch, length, size = tokens.shape
-        split = self.query_key_value(tokens).reshape(*batch, length, 3, self.heads, size // self.heads)
-        query, key, value = (split[..., part, :, :] for part in range(3))
-        scores = jnp.einsum("...qhd,...khd->...hqk", query, key) / np.sqrt(size // self.heads).astype(tokens.dtype)
-        scores = jnp.where(alive[..., None, None, :], scores.astype(jnp.float32), ILLEGAL)
-        weights = jax.nn.softmax(scores).astype(tokens.dtype)
-        return self.mixed(jnp.einsum("...hqk,...khd->...qhd", weights, value).reshape(tokens.shape))
+        split = jax.vmap(self.query_key_value)(tokens).reshape(len(tokens), 3, self.heads, -1)
+        query, key, value = jnp.moveaxis(split, 1, 0)
+        seen = jax.nn.dot_product_attention(query, key, value, mask=alive[None, None, :])
+        return jax.vmap(self.mixed)(seen.reshape(tokens.shape))
 
 
-class Backbone(eqx.Module):
-    """From observations [..., 5, targets, sources] and hints [..., vertices, 3] to a token for each vertex."""
+class Head(eqx.Module):
+    """An MLP from a token to one number."""
+
+    layers: list[eqx.nn.Linear]
+
+    def __init__(self, inputs: int, hidden: Sequence[int], key: Array):
+        widths, keys = (inputs, *hidden, 1), jax.random.split(key, len(hidden) + 1)
+        *layers, last = (_linear(*pair, each) for pair, each in zip(pairwise(widths), keys, strict=True))
+        # Close to zero at first: all actions alike, and no opinion of the value.
+        self.layers = [*layers, jax.tree.map(lambda leaf: 0.01 * leaf, last)]
+
+    def __call__(self, token: Array) -> Array:
+        for layer in self.layers[:-1]:
+            token = jax.nn.relu(layer(token))
+        return self.layers[-1](token)[0]
+
+
+class TokenNetwork(eqx.Module):
+    """From observations [..., 5, targets, sources] and hints [..., vertices, 3] to numbers [..., heads, vertices]."""
 
     inputs: int = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
     convolution: Array
     convolution_bias: Array
-    projection: Dense
-    hints: Dense
+    projection: eqx.nn.Linear
+    hints: eqx.nn.Linear
     layers: list[TransformerLayer]
-    norm: LayerNorm
+    norm: eqx.nn.LayerNorm
+    heads: list[Head]
 
-    def __init__(self, config: NetworkConfig, sizes: Sizes, key: Array):
-        conv_key, projection_key, hints_key, *layer_keys = jax.random.split(key, 3 + config.layers)
-        edges = sizes.inputs + 2 * sizes.intermediates + sizes.outputs
+    def __init__(self, config: NetworkConfig, sizes: Sizes, heads: Sequence[Sequence[int]], key: Array):
+        conv_key, projection_key, hints_key, layers_key, heads_key = jax.random.split(key, 5)
+        size, edges = config.embedding, sizes.inputs + 2 * sizes.intermediates + sizes.outputs
         self.inputs, self.dtype = sizes.inputs, config.dtype
         shape = (KERNEL, FEATURES, config.channels)
         self.convolution = jax.random.normal(conv_key, shape, jnp.float32) / np.float32(np.sqrt(KERNEL * FEATURES))
         self.convolution_bias = jnp.zeros(config.channels, jnp.float32)
-        self.projection = Dense((edges - KERNEL + 1) * config.channels, config.embedding, projection_key)
-        self.hints = Dense(HINTS, config.embedding, hints_key)
-        self.layers = [TransformerLayer(config, layer_key) for layer_key in layer_keys]
-        self.norm = LayerNorm(config.embedding)
+        self.projection = _linear((edges - KERNEL + 1) * config.channels, size, projection_key)
+        self.hints = _linear(HINTS, size, hints_key)
+        self.layers = [TransformerLayer(config, each) for each in jax.random.split(layers_key, config.layers)]
+        self.norm = eqx.nn.LayerNorm(size, dtype=jnp.float32)
+        keys = jax.random.split(heads_key, len(heads))
+        self.heads = [Head(size, hidden, each) for hidden, each in zip(heads, keys, strict=True)]
 
     def __call__(self, observation: Array, hints: Array, alive: Array) -> Array:
+        return jnp.vectorize(self._of_state, signature="(f,t,s),(v,h),(v)->(n,v)")(observation, hints, alive)
+
+    def _of_state(self, observation: Array, hints: Array, alive: Array) -> Array:
         computed = jax.tree.map(lambda weight: weight.astype(self.dtype), self)
-        tokens = computed.projection(computed._compressed(_slices(observation, alive, self.inputs).astype(self.dtype)))
-        tokens = tokens + computed.hints(hints.astype(self.dtype)) + _positions(*tokens.shape[-2:]).astype(self.dtype)
+        slices = _slices(observation, alive, self.inputs).astype(self.dtype)
+        tokens = jax.vmap(computed.projection)(computed._compressed(slices))
+        tokens = tokens + jax.vmap(computed.hints)(hints.astype(self.dtype))
+        tokens = tokens + _positions(*tokens.shape).astype(self.dtype)
         for layer in computed.layers:
             tokens = layer(tokens, alive)
-        return computed.norm(tokens).astype(jnp.float32)
+        tokens = jax.vmap(computed.norm)(tokens).astype(jnp.float32)
+        return jnp.stack([jax.vmap(head)(tokens) for head in self.heads])
 
     def _compressed(self, slices: Array) -> Array:
-        """[..., vertices, 5, edges] to [..., vertices, features] by the convolution.
+        """[vertices, 5, edges] to [vertices, features] by the convolution.
 
         Written as multiplications and additions, which become one kernel; libraries are slow on so few channels.
         """
         length = slices.shape[-1] - KERNEL + 1
         filtered = self.convolution_bias[:, None]
         for shift, feature in product(range(KERNEL), range(FEATURES)):
-            window = slices[..., feature, None, shift : shift + length]
+            window = slices[:, feature, None, shift : shift + length]
             filtered = filtered + window * self.convolution[shift, feature, :, None]
-        active = jax.nn.relu(filtered)
-        return active.reshape(*active.shape[:-2], -1)
-
-
-class Head(eqx.Module):
-    """An MLP from a token to one number."""
-
-    layers: list[Dense]
-
-    def __init__(self, inputs: int, hidden: Sequence[int], key: Array):
-        widths, keys = (inputs, *hidden), jax.random.split(key, len(hidden) + 1)
-        self.layers = [Dense(*pair, layer_key) for pair, layer_key in zip(pairwise(widths), keys[:-1], strict=True)]
-        # Close to zero at first: all actions alike, and no opinion of the value.
-        self.layers.append(Dense(widths[-1], 1, keys[-1], gain=0.01))
-
-    def __call__(self, tokens: Array) -> Array:
-        for layer in self.layers[:-1]:
-            tokens = jax.nn.relu(layer(tokens))
-        return self.layers[-1](tokens)[..., 0]
-
-
-class PolicyNetwork(eqx.Module):
-    """Logits of all actions."""
-
-    backbone: Backbone
-    head: Head
-
-    def __init__(self, config: NetworkConfig, sizes: Sizes, key: Array):
-        backbone_key, head_key = jax.random.split(key)
-        self.backbone = Backbone(config, sizes, backbone_key)
-        self.head = Head(config.embedding, config.policy_hidden, head_key)
-
-    def __call__(self, observation: Array, hints: Array, alive: Array) -> Array:
-        return _logits(self.head(self.backbone(observation, hints, alive)), alive)
-
-
-class ValueNetwork(eqx.Module):
-    """The value of a state: a sum over its vertices."""
-
-    backbone: Backbone
-    head: Head
-
-    def __init__(self, config: NetworkConfig, sizes: Sizes, key: Array):
-        backbone_key, head_key = jax.random.split(key)
-        self.backbone = Backbone(config, sizes, backbone_key)
-        self.head = Head(config.embedding, config.value_hidden, head_key)
-
-    def __call__(self, observation: Array, hints: Array, alive: Array) -> Array:
-        return _total(self.head(self.backbone(observation, hints, alive)), alive)
+        return jax.nn.relu(filtered).reshape(len(slices), -1)
 
 
 class PolicyValueNetwork(eqx.Module):
-    """Logits of all actions and the value of the state, from one backbone."""
+    """Logits of all actions and the value of the state, which is a sum over its vertices."""
 
-    backbone: Backbone
-    policy: Head
-    value: Head
+    parts: list[TokenNetwork]
 
-    def __init__(self, config: NetworkConfig, sizes: Sizes, key: Array):
-        backbone_key, policy_key, value_key = jax.random.split(key, 3)
-        self.backbone = Backbone(config, sizes, backbone_key)
-        self.policy = Head(config.embedding, config.policy_hidden, policy_key)
-        self.value = Head(config.embedding, config.value_hidden, value_key)
+    @staticmethod
+    def joint(config: NetworkConfig, sizes: Sizes, key: Array) -> "PolicyValueNetwork":
+        """One network with two heads."""
+        return PolicyValueNetwork([TokenNetwork(config, sizes, (config.policy_hidden, config.value_hidden), key)])
+
+    @staticmethod
+    def separate(policy: NetworkConfig, value: NetworkConfig, sizes: Sizes, key: Array) -> "PolicyValueNetwork":
+        """A network for the policy and one for the value."""
+        policy_key, value_key = jax.random.split(key)
+        ours = TokenNetwork(policy, sizes, (policy.policy_hidden,), policy_key)
+        return PolicyValueNetwork([ours, TokenNetwork(value, sizes, (value.value_hidden,), value_key)])
 
     def __call__(self, observation: Array, hints: Array, alive: Array) -> tuple[Array, Array]:
-        tokens = self.backbone(observation, hints, alive)
-        return _logits(self.policy(tokens), alive), _total(self.value(tokens), alive)
+        scores = jnp.concatenate([part(observation, hints, alive) for part in self.parts], -2)
+        policy, value = jnp.moveaxis(scores, -2, 0)
+        return jnp.where(alive, policy, ILLEGAL), jnp.sum(jnp.where(alive, value, 0.0), -1)
+
+
+def _linear(inputs: int, outputs: int, key: Array) -> eqx.nn.Linear:
+    return eqx.nn.Linear(inputs, outputs, dtype=jnp.float32, key=key)
 
 
 def _slices(observation: Array, alive: Array, inputs: int) -> Array:
-    """For each intermediate vertex its incoming and outgoing edges: [..., vertices, 5, sources + targets]."""
-    vertices = alive.shape[-1]
-    outputs = observation.shape[-2] - vertices
-    batch = alive.shape[:-1]
-    targets = jnp.concatenate([alive, jnp.ones((*batch, outputs), bool)], -1)
-    sources = jnp.concatenate([jnp.ones((*batch, inputs), bool), alive], -1)
-    present = targets[..., None, :, None] & sources[..., None, None, :]
+    """For each intermediate vertex its incoming and outgoing edges: [vertices, 5, sources + targets]."""
+    vertices, outputs = len(alive), observation.shape[-2] - len(alive)
+    targets = jnp.pad(alive, (0, outputs), constant_values=True)
+    sources = jnp.pad(alive, (inputs, 0), constant_values=True)
     # Made once: the compiler would rather repeat all this for every product of the convolution.
-    edges = jax.lax.optimization_barrier(jnp.where(present, _tamed(observation), 0.0))
-    incoming = jnp.moveaxis(edges[..., :vertices, :], -3, -2)
-    outgoing = jnp.moveaxis(edges[..., inputs:], -1, -3)
+    edges = jax.lax.optimization_barrier(jnp.where(targets[:, None] & sources, _tamed(observation), 0.0))
+    incoming, outgoing = edges[:, :vertices].swapaxes(0, 1), jnp.moveaxis(edges[..., inputs:], -1, 0)
     return jnp.concatenate([incoming, outgoing], -1)
 
 
 def _tamed(observation: Array) -> Array:
     """Sparsity types and logarithms of sizes, all of about the size of 1."""
     observation = observation.astype(jnp.float32)
-    types, sizes = observation[..., :1, :, :], observation[..., 1:, :, :]
-    return jnp.concatenate([types / LARGEST_TYPE, jnp.log1p(sizes)], -3)
+    return jnp.concatenate([observation[:1] / LARGEST_TYPE, jnp.log1p(observation[1:])])
 
 
 def _positions(length: int, size: int) -> Array:
@@ -251,11 +205,3 @@ def _positions(length: int, size: int) -> Array:
     rates = 10000.0 ** (-np.arange(0, size, 2) / size)
     angles = np.arange(length)[:, None] * rates
     return jnp.asarray(np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)[:, :size], jnp.float32)
-
-
-def _logits(scores: Array, alive: Array) -> Array:
-    return jnp.where(alive, scores, ILLEGAL)
-
-
-def _total(scores: Array, alive: Array) -> Array:
-    return jnp.sum(jnp.where(alive, scores, 0.0), -1)

@@ -4,19 +4,18 @@ An iteration plays one whole game in every environment, so a rollout is as long 
 """
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from ..game.rules import GameState, Sizes
-from .games import Boards, Environments, Episodes, ValueScale, costs_to_go
-from .networks import NetworkConfig, PolicyNetwork, ValueNetwork
-from .updates import NO_ACTION, filled_up, in_chunks, mean_over_devices, minibatches, moves_at_once, summed_gradient
+from ..game import GameState, Sizes
+from .agent import Agent, Batch, Metrics
+from .games import Boards, Environments, Episodes
+from .networks import NetworkConfig, PolicyValueNetwork
+from .updates import mean_over_devices
 
 
 @dataclass(frozen=True)
@@ -54,84 +53,42 @@ class PPOConfig:
     value_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=4))
 
 
-class Networks(NamedTuple):
-    policy: PolicyNetwork
-    value: ValueNetwork
+class Notes(NamedTuple):
+    """With what probability a move was made, and how much better than expected it turned out."""
 
-
-class Learner(NamedTuple):
-    """What changes from iteration to iteration."""
-
-    networks: Networks
-    optimizer: Any
-
-
-class Lesson(NamedTuple):
-    """Games to learn from, [games, moves] each: with what probability a move was made, and how it turned out."""
-
-    tasks: Array
-    actions: Array
     log_probabilities: Array
     advantages: Array
 
 
-class Batch(NamedTuple):
-    """Moves to take a gradient of, [moves, games] each; ``weights`` add up to 1 over a minibatch."""
-
-    states: GameState
-    actions: Array
-    log_probabilities: Array
-    advantages: Array
-    targets: Array
-    weights: Array
-
-
-class PPO:
-    """The agent: see `training.Agent`."""
+class PPO(Agent):
+    """The agent; see `Notes`."""
 
     name = "ppo"
 
     def __init__(self, config: PPOConfig, sizes: Sizes):
-        self.config, self.sizes = config, sizes
-        self.environments, self.minibatches = config.environments, config.minibatches
-        self._values = ValueScale(config.scaling)
-        self._optimizer = optax.chain(
-            optax.clip_by_global_norm(config.largest_gradient), optax.adam(config.learning_rate, eps=1e-5)
-        )
+        super().__init__(config, sizes, config.minibatches, optax.adam(config.learning_rate, eps=1e-5))
 
-    def init(self, key: Array) -> Learner:
-        policy_key, value_key = jax.random.split(key)
-        policy = PolicyNetwork(self.config.policy_network, self.sizes, policy_key)
-        networks = Networks(policy, ValueNetwork(self.config.value_network, self.sizes, value_key))
-        return Learner(networks, self._optimizer.init(networks))
+    def network(self, key: Array) -> PolicyValueNetwork:
+        return PolicyValueNetwork.separate(self.config.policy_network, self.config.value_network, self.sizes, key)
 
-    def iterate(
-        self, learner: Learner, boards: Boards, tasks: Array, keys: Array
-    ) -> tuple[Learner, Episodes, dict[str, Array]]:
-        episodes, log_probabilities = self._play(learner.networks.policy, boards, tasks, keys)
-        advantages = self._advantages(learner.networks.value, boards, episodes)
-        lesson = Lesson(tasks, episodes.actions, log_probabilities.T, advantages.T)
-        learner, metrics = self._learn(learner, boards, lesson)
-        return learner, episodes, metrics
-
-    def _play(self, policy: PolicyNetwork, boards: Boards, tasks: Array, keys: Array) -> tuple[Episodes, Array]:
+    def play(self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array) -> tuple[Episodes, Notes]:
         environments = boards.environments(tasks)
 
         def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
-            logits = policy(*environments.view(states))
+            logits, _ = network(*environments.view(states))
             actions = jax.vmap(jax.random.categorical)(keys, logits).astype(jnp.int32)
             return actions, _log_probabilities(logits, actions)
 
-        return environments.play(choose, keys, self.sizes.intermediates)
+        episodes, log_probabilities = environments.play(choose, keys, self.sizes.intermediates)
+        return episodes, Notes(log_probabilities, self._advantages(network, environments, episodes.actions).T)
 
-    def _advantages(self, value: ValueNetwork, boards: Boards, episodes: Episodes) -> Array:
+    def _advantages(self, network: PolicyValueNetwork, environments: Environments, actions: Array) -> Array:
         """Generalised advantage estimates, [moves, games]."""
-        environments = boards.environments(episodes.tasks)
-        replay = environments.replay(episodes.actions, lambda states: value(*environments.view(states)))
-        expected = -self._values.cost(replay.seen, environments.references)
-        expected = jnp.where(replay.active, expected, 0.0)
+        played = environments.replay(actions, lambda states: network(*environments.view(states))[1])
+        expected = -self._values.cost(played.seen, environments.references)
+        expected = jnp.where(played.active, expected, 0.0)
         expected_next = jnp.concatenate([expected[1:], jnp.zeros_like(expected[:1])])
-        surprises = -replay.costs / environments.references + self.config.discount * expected_next - expected
+        surprises = -played.costs / environments.references + self.config.discount * expected_next - expected
 
         def accumulate(later: Array, surprise: Array) -> tuple[Array, Array]:
             advantage = surprise + self.config.discount * self.config.trace * later
@@ -139,42 +96,18 @@ class PPO:
 
         return jax.lax.scan(accumulate, jnp.zeros_like(surprises[0]), surprises, reverse=True)[1]
 
-    def _learn(self, learner: Learner, boards: Boards, lesson: Lesson) -> tuple[Learner, dict[str, Array]]:
-        games, moves = lesson.actions.shape
-        size = moves_at_once(moves, games // self.config.minibatches, self.config.states_at_once)
+    def prepared(self, notes: Notes, weights: Array) -> Notes:
+        """With advantages of mean 0 and variance 1 over all devices."""
+        mean = mean_over_devices(jnp.sum(weights * notes.advantages))
+        variance = mean_over_devices(jnp.sum(weights * jnp.square(notes.advantages - mean)))
+        return notes._replace(advantages=(notes.advantages - mean) / (jnp.sqrt(variance) + 1e-8))
 
-        def update(learner: Learner, part: Lesson) -> tuple[Learner, dict[str, Array]]:
-            environments = boards.environments(part.tasks)
-            chunks = in_chunks(self._batch(environments, part, size), size)
-            summed = summed_gradient(partial(self._loss, environments), learner.networks, chunks)
-            gradient, metrics = mean_over_devices(summed)
-            change, optimizer = self._optimizer.update(gradient, learner.optimizer, learner.networks)
-            return Learner(eqx.apply_updates(learner.networks, change), optimizer), metrics
-
-        def epoch(learner: Learner, _: Array) -> tuple[Learner, dict[str, Array]]:
-            return jax.lax.scan(update, learner, minibatches(lesson, self.config.minibatches))
-
-        learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
-        return learner, jax.tree.map(jnp.mean, metrics)
-
-    def _batch(self, environments: Environments, lesson: Lesson, size: int) -> Batch:
-        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
-        actions = filled_up(lesson.actions, size, NO_ACTION)
-        replay = environments.replay(actions)
-        weights = replay.active / mean_over_devices(jnp.sum(replay.active))
-        log_probabilities, advantages = (
-            filled_up(moves, size).T for moves in (lesson.log_probabilities, lesson.advantages)
-        )
-        targets = self._values.target(costs_to_go(replay.costs), environments.references)
-        return Batch(replay.seen, actions.T, log_probabilities, _normalised(advantages, weights), targets, weights)
-
-    def _loss(self, environments: Environments, networks: Networks, batch: Batch) -> tuple[Array, dict[str, Array]]:
-        weights, advantages = batch.weights, batch.advantages
-        observed = jax.vmap(environments.view)(batch.states)
-        logits, predictions = networks.policy(*observed), networks.value(*observed)
-        ratio = jnp.exp(_log_probabilities(logits, batch.actions) - batch.log_probabilities)
+    def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
+        weights, notes = batch.weights, batch.notes
+        logits, predictions = network(*jax.vmap(environments.view)(batch.states))
+        ratio = jnp.exp(_log_probabilities(logits, batch.actions) - notes.log_probabilities)
         clipped = jnp.clip(ratio, 1 - self.config.clip, 1 + self.config.clip)
-        policy_loss = -jnp.sum(weights * jnp.minimum(ratio * advantages, clipped * advantages))
+        policy_loss = -jnp.sum(weights * jnp.minimum(ratio * notes.advantages, clipped * notes.advantages))
         value_loss = jnp.sum(weights * jnp.square(predictions - batch.targets))
         entropy = -jnp.sum(weights * jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), -1))
         loss = policy_loss + self.config.value_weight * value_loss - self.config.entropy_weight * entropy
@@ -183,10 +116,3 @@ class PPO:
 
 def _log_probabilities(logits: Array, actions: Array) -> Array:
     return jnp.take_along_axis(jax.nn.log_softmax(logits), actions[..., None], -1)[..., 0]
-
-
-def _normalised(advantages: Array, weights: Array) -> Array:
-    """With mean 0 and variance 1 over all devices."""
-    mean = mean_over_devices(jnp.sum(weights * advantages))
-    variance = mean_over_devices(jnp.sum(weights * jnp.square(advantages - mean)))
-    return (advantages - mean) / (jnp.sqrt(variance) + 1e-8)

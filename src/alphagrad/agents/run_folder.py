@@ -2,10 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from graphax import GraphaxError, Order
 from graphax.files import replace_file
@@ -18,24 +19,24 @@ class RunError(AlphagradError):
 
 
 class RunFolder:
-    """A folder with ``config.json``, ``metrics.jsonl``, and ``orders/<task>.json``; files are replaced as a whole.
+    """A folder with ``config.json``, ``metrics.jsonl``, and ``orders/<task>.json``; without a path nothing is written.
 
-    A folder that has a run of another configuration is an error, and there is none before `create`. Only the first of
-    several processes writes.
+    A folder that has a run of another configuration is an error, and there is none before `create`. Files are replaced
+    as a whole. Only the first of several processes writes.
     """
 
-    def __init__(self, path: str | os.PathLike, configuration: dict[str, Any], writes: bool = True):
-        self.path = Path(path)
-        self._writes = writes
+    def __init__(self, path: str | os.PathLike | None, configuration: dict[str, Any]):
+        self._writes = path is not None and jax.process_index() == 0
+        self.path = Path(path or "")
         self._metrics = self.path / "metrics.jsonl"
         self._config, self._text = self.path / "config.json", json.dumps(configuration, indent=1)
-        self.new = not self._config.exists()
-        if not self.new:
+        self.new = path is not None and not self._config.exists()
+        if path is not None and not self.new:
             _compare(_read(self._config), json.loads(self._text), self.path)
 
     def create(self) -> None:
-        """Write the configuration down, if that has not been done."""
-        if not self._writes or not self.new:
+        """Write the configuration down."""
+        if not self._writes:
             return
         try:
             (self.path / "orders").mkdir(parents=True, exist_ok=True)
@@ -43,15 +44,11 @@ class RunFolder:
         except OSError as error:
             raise RunError(f"a run cannot be kept in {self.path}: {error.strerror}; give another folder") from None
 
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
     def forget_after(self, iteration: int) -> None:
         """Remove metrics of later iterations, which are to come once more."""
         if self._writes and self._metrics.exists():
-            lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-            replace_file(self._metrics, "".join(line for line in lines if _iteration(line) <= iteration))
+            lines = [json.dumps(line) for line in read_curve(self._metrics) if line["iteration"] <= iteration]
+            replace_file(self._metrics, "".join(f"{line}\n" for line in lines))
 
     def note(self, metrics: dict[str, Any]) -> None:
         """Add a line to the metrics."""
@@ -62,31 +59,23 @@ class RunFolder:
     def keep(self, name: str, order: Order) -> None:
         """Save an order, unless there is a better one, as when a run goes on from an earlier checkpoint."""
         path = self.path / "orders" / f"{name}.json"
-        known = _cost(path) if path.exists() else float("inf")
-        if self._writes and order.cost is not None and order.cost < known:
+        if self._writes and order.cost is not None and order.cost < _cost(path):
             replace_file(path, json.dumps(asdict(order)) + "\n")
 
 
 def read_curve(path: Path) -> list[dict[str, Any]]:
-    """The metrics of each iteration; a line that was not finished is left out."""
+    """The metrics of each iteration; a line that a killed process did not finish is left out."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
 def _cost(path: Path) -> float:
+    """What the order in a file costs; if there is none, it is not worth keeping."""
     try:
         cost = Order.load(path).cost
     except GraphaxError:
-        return float("inf")
+        cost = None
     return float("inf") if cost is None else cost
-
-
-def _iteration(line: str) -> float:
-    try:
-        return json.loads(line)["iteration"]
-    except (ValueError, TypeError, KeyError):
-        # The end of a line that a killed process did not finish.
-        return float("inf")
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -97,17 +86,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _compare(there: dict[str, Any], here: dict[str, Any], path: Path) -> None:
-    before, now = dict(_entries(there)), dict(_entries(here))
+    before, now = _entries(there), _entries(here)
     names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
     if names:
         differences = "; ".join(f"{name} is {before.get(name)!r} there and {now.get(name)!r} here" for name in names)
         raise RunError(f"{path} holds a run of another configuration: {differences}. Give this one another folder.")
 
 
-def _entries(tree: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _entries(tree: dict[str, Any]) -> dict[str, Any]:
     """The values in nested dictionaries, by their dotted names."""
-    if not isinstance(tree, dict):
-        yield name, tree
-        return
-    for key, value in tree.items():
-        yield from _entries(value, f"{name}.{key}" if name else key)
+    found = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda node: not isinstance(node, dict))
+    return {jax.tree_util.keystr(path, simple=True, separator="."): value for path, value in found}

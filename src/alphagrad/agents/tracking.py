@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,16 +50,13 @@ def tracked(name: str | None, folder: Path, config: dict[str, Any]) -> Iterator[
     if name not in TRACKERS:
         raise SearchError(f"unknown tracker {name!r}; it is one of: {', '.join(TRACKERS)}")
     tracker, package = TRACKERS[name]
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        opened = tracker(folder, config)
-        log = opened.__enter__()
+        import_module(package)
     except ImportError:
         raise SearchError(f"tracking with {name} needs {package}; install it: pip install {package}") from None
-    try:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tracker(folder, config) as log:
         yield lambda now: log(dict(scalars(now)), now.iteration)
-    finally:
-        opened.__exit__(None, None, None)
 
 
 def scalars(now: "TrainingProgress") -> Iterator[tuple[str, float]]:

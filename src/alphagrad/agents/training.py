@@ -6,7 +6,6 @@ Everything that an iteration depends on is in `TrainingState`, which is what che
 from the seed and the number of the iteration. So a run that was killed ends as it would have.
 """
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
@@ -15,13 +14,12 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Array
 from jax.experimental.multihost_utils import broadcast_one_to_all
 
 from graphax import ComputationGraph, Order
 
 from ..errors import SearchError, whole_number
-from ..game.rules import Sizes
+from ..game import Sizes
 from ..tasks.task import Task
 from .alphazero import AlphaZeroConfig
 from .best_orders import BestOrders
@@ -116,21 +114,20 @@ def train(
     _check_request(agent, seed, iterations, seconds, checkpoint_every, sizes)
     graphs = _named(targets)
     games = Games.of(list(graphs.values()), counting, minimize, sizes)
-    configuration = _configuration(agent, games, list(graphs), seed)
-    writes = jax.process_index() == 0
-    run_folder = None if folder is None else RunFolder(folder, configuration, writes)
-    limits = _Limits(iterations, seconds, until_optimal)
     places = tuple(jax.devices() if devices is None else devices)
     fitting = Fitting(agent, games.boards, seed, places, announce or (lambda text: None))
+    run_folder = RunFolder(folder, _configuration(agent, games, list(graphs), seed))
     best = BestOrders(games, list(graphs), fitting.agent.name, seed, run_folder)
-    run = _Run(fitting, best, limits, run_folder)
-    if run_folder and run_folder.new:
+    began = time.monotonic()
+    if run_folder.new:
         # Nothing is written for a run that cannot begin.
         _ = fitting.compiled
         run_folder.create()
-    checkpoints = None if run_folder is None else Checkpoints(run_folder.checkpoints)
+    checkpoints = None if folder is None else Checkpoints(run_folder.path / "checkpoints")
     with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
-        return run.train(checkpoints, checkpoint_every, progress, interrupt)
+        run = _Run(fitting, best, run_folder, checkpoints, began)
+        limits = _Limits(iterations, seconds, until_optimal, interrupt)
+        return run.train(limits, checkpoint_every, progress or (lambda now: None))
 
 
 def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpoint_every: Any, sizes: Any) -> None:
@@ -146,7 +143,7 @@ def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpo
     if not isinstance(agent, AlphaZeroConfig | PPOConfig):
         raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
     if sizes is not None and not isinstance(sizes, Sizes):
-        raise SearchError(f"sizes are game_tables.Sizes, but are {sizes!r}")
+        raise SearchError(f"sizes are alphagrad.game.Sizes, but are {sizes!r}")
     check_configuration(agent)
 
 
@@ -155,114 +152,97 @@ class _Limits:
     iterations: int | None
     seconds: float | None
     until_optimal: bool
+    interrupt: Interrupt
 
-    def reached(self, iteration: int, seconds: float, optimal: bool) -> str | None:
+    def reached(self, iteration: int, seconds: float, optimal: bool, first: bool) -> str | None:
+        """Why a run ends; Ctrl-C lets one iteration be finished first."""
         if optimal and self.until_optimal:
             return "optimal"
-        if iteration >= (math.inf if self.iterations is None else self.iterations):
+        if self.iterations is not None and iteration >= self.iterations:
             return "iterations"
-        return "seconds" if seconds >= (math.inf if self.seconds is None else self.seconds) else None
+        if self.seconds is not None and self._agreed(seconds) >= self.seconds:
+            return "seconds"
+        return "interrupted" if self.interrupt.pressed and not first else None
+
+    def _agreed(self, seconds: float) -> float:
+        """The first of several processes decides for all when time is up."""
+        return seconds if jax.process_count() == 1 else float(broadcast_one_to_all(np.float32(seconds)))
 
 
 class _Run:
     """A training run under way."""
 
-    def __init__(self, fitting: Fitting, best: BestOrders, limits: _Limits, folder: RunFolder | None):
-        self._began = time.monotonic()
-        self._fitting, self._best, self._limits, self._folder = fitting, best, limits, folder
-        self._state = fitting.iteration.first_state()
+    def __init__(
+        self,
+        fitting: Fitting,
+        best: BestOrders,
+        folder: RunFolder,
+        checkpoints: Checkpoints | None,
+        began: float,
+    ):
+        self._fitting, self._best, self._folder, self._checkpoints = fitting, best, folder, checkpoints
+        self._began = began
+        state = fitting.iteration.first_state()
+        found = checkpoints.latest(state) if checkpoints else None
+        self._state: TrainingState = found[0] if found else state
+        self._first, self._earlier = int(self._state.iteration), found[1]["seconds"] if found else 0.0
+        folder.forget_after(self._first)
+        self._offer(np.asarray(self._state.best_cost).tolist())
 
     def train(
-        self,
-        checkpoints: Checkpoints | None,
-        checkpoint_every: int,
-        progress: Callable[[TrainingProgress], None] | None,
-        interrupt: Interrupt,
+        self, limits: _Limits, checkpoint_every: int, progress: Callable[[TrainingProgress], None]
     ) -> TrainingResult:
-        first, earlier = self._resume(checkpoints)
-        iteration = saved = first
+        iteration = saved = self._first
         while True:
             # Compiling counts, but leaves time for one iteration.
-            seconds = earlier + (self._seconds() if iteration > first else 0.0)
-            stopped = self._limits.reached(iteration, self._agreed(seconds), self._best.optimal)
-            if interrupt.pressed and iteration > first:
-                stopped = stopped or "interrupted"
-            if checkpoints and iteration > saved and (stopped or iteration - saved >= checkpoint_every):
-                checkpoints.save(iteration, self._state, {"seconds": seconds})
+            seconds = self._seconds() if iteration > self._first else self._earlier
+            stopped = limits.reached(iteration, seconds, self._best.optimal, iteration == self._first)
+            if self._checkpoints and iteration > saved and (stopped or iteration - saved >= checkpoint_every):
+                self._checkpoints.save(iteration, self._state, {"seconds": seconds})
                 saved = iteration
             if stopped:
                 return TrainingResult(dict(self._best.orders), self._state.learner, iteration, seconds, stopped)
-            self._state, measured = self._iterate(iteration == first)
+            iterate = self._fitting.compiled
+            if iteration == self._first:
+                self._fitting.announce("running the first iteration…")
+            self._state, measured = iterate(self._state)
             iteration += 1
             metrics = {name: np.asarray(value).tolist() for name, value in measured.items()}
-            self._best.offer(metrics["best_cost"], lambda: np.asarray(self._state.best_actions))
-            self._report(iteration, iteration - first, earlier, metrics, progress)
-
-    def _iterate(self, first: bool) -> tuple[TrainingState, dict[str, Array]]:
-        iterate = self._fitting.compiled
-        if first:
-            self._fitting.announce("running the first iteration…")
-        return iterate(self._state)
+            self._offer(metrics["best_cost"])
+            progress(self._noted(iteration, metrics))
 
     def _seconds(self) -> float:
-        return time.monotonic() - self._began
+        return self._earlier + time.monotonic() - self._began
 
-    def _resume(self, checkpoints: Checkpoints | None) -> tuple[int, float]:
-        """Load the newest checkpoint; returns its iteration, and the seconds that were spent."""
-        found = checkpoints.latest(self._state) if checkpoints else None
-        self._state, notes = found or (self._state, {"seconds": 0.0})
-        iteration = int(self._state.iteration)
-        if self._folder:
-            self._folder.forget_after(iteration)
-        self._best.offer(np.asarray(self._state.best_cost).tolist(), lambda: np.asarray(self._state.best_actions))
-        return iteration, notes["seconds"]
+    def _offer(self, costs: list[float]) -> None:
+        self._best.offer(costs, lambda: np.asarray(self._state.best_actions))
 
-    def _agreed(self, seconds: float) -> float:
-        """The first of several processes decides for all when time is up."""
-        if jax.process_count() == 1 or self._limits.seconds is None:
-            return seconds
-        return float(broadcast_one_to_all(np.float32(seconds)))
-
-    def _report(
-        self,
-        iteration: int,
-        recent: int,
-        earlier: float,
-        metrics: dict[str, Any],
-        progress: Callable[[TrainingProgress], None] | None,
-    ) -> None:
-        agent, seconds = self._fitting.agent, self._seconds()
-        games, rate = iteration * agent.environments, recent * agent.environments / seconds
-        standing = (agent.name, iteration, self._best.costs, self._best.bounds, games, earlier + seconds, rate)
-        now = TrainingProgress(*standing, metrics)
-        if self._folder:
-            times = {"seconds": now.seconds, "games_per_second": rate}
-            self._folder.note({"iteration": iteration, "games": games, **metrics, **times})
-        if progress:
-            progress(now)
+    def _noted(self, iteration: int, metrics: dict[str, Any]) -> TrainingProgress:
+        """How the run stands, also as a line in its folder."""
+        seconds, environments = self._seconds(), self._fitting.config.environments
+        games, rate = iteration * environments, (iteration - self._first) * environments / (seconds - self._earlier)
+        times = {"seconds": seconds, "games_per_second": rate}
+        self._folder.note({"iteration": iteration, "games": games, **metrics, **times})
+        best, bound = self._best.costs, self._best.bounds
+        return TrainingProgress(self._fitting.agent.name, iteration, best, bound, games, seconds, rate, metrics)
 
 
 def _named(targets: Any) -> dict[str, ComputationGraph]:
     if isinstance(targets, dict):
-        graphs = {str(name): _graph(target) for name, target in targets.items()}
+        named = [(str(name), target) for name, target in targets.items()]
     else:
         listed = list(targets) if isinstance(targets, list | tuple) else [targets]
-        graphs = {_name(target, place): _graph(target) for place, target in enumerate(listed)}
-        if len(graphs) < len(listed):
-            raise SearchError("a task was given twice")
+        names = (target.name if isinstance(target, Task) else f"graph-{place}" for place, target in enumerate(listed))
+        named = list(zip(names, listed, strict=True))
+    for _, target in named:
+        if not isinstance(target, Task | ComputationGraph):
+            raise SearchError(f"cannot train on {target!r}; give tasks or graphs")
+    graphs = {name: target.graph() if isinstance(target, Task) else target for name, target in named}
+    if len(graphs) < len(named):
+        raise SearchError("a task was given twice")
     if not graphs:
         raise SearchError("there is nothing to train on")
     return graphs
-
-
-def _name(target: Any, place: int) -> str:
-    return target.name if isinstance(target, Task) else f"graph-{place}"
-
-
-def _graph(target: Any) -> ComputationGraph:
-    if not isinstance(target, Task | ComputationGraph):
-        raise SearchError(f"cannot train on {target!r}; give tasks or graphs")
-    return target.graph() if isinstance(target, Task) else target
 
 
 def _configuration(agent: AgentConfig, games: Games, names: list[str], seed: int) -> dict[str, Any]:

@@ -1,22 +1,33 @@
-"""What both agents share in learning: minibatches of whole games, their gradients in chunks, and means over devices.
-
-The gradient of a minibatch is a sum over its moves. To compute it, a network keeps megabytes of intermediate results
-for every state. So the sum is computed in chunks of a few moves, and only the results of one chunk are in memory.
-"""
+"""Steps of learning: minibatches of whole games, their gradients in chunks, and means over devices."""
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jax import Array
 
 # The mesh axis along which environments are spread.
 DEVICES = "devices"
 # An action that no game has: it changes nothing and costs nothing.
 NO_ACTION = -1
+
+
+class Learner(NamedTuple):
+    """What changes with every step: pytrees of arrays."""
+
+    network: Any
+    optimizer: Any
+
+    @staticmethod
+    def begin(network: Any, rule: optax.GradientTransformation) -> "Learner":
+        return Learner(network, rule.init(network))
+
+    def stepped(self, gradient: Any, rule: optax.GradientTransformation) -> "Learner":
+        change, optimizer = rule.update(gradient, self.optimizer, self.network)
+        return Learner(optax.apply_updates(self.network, change), optimizer)
 
 
 def number_of_minibatches(environments: int, moves: int, batch_size: int) -> int:
@@ -52,7 +63,7 @@ def summed_gradient(loss: Callable[[Any, Any], tuple[Any, Any]], network: Any, c
     """The gradient and the metrics of a loss that is a sum over chunks, one of which is in memory at a time."""
 
     def of_chunk(chunk: Any) -> tuple[Any, Any]:
-        (_, metrics), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(network, chunk)
+        gradient, metrics = jax.grad(loss, has_aux=True)(network, chunk)
         return gradient, metrics
 
     def add(total: Any, chunk: Any) -> tuple[Any, None]:

@@ -12,18 +12,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .bench import bench
+from .bench import Bench
 from .examples import FIRST_STEPS, Command, write_examples
+from .options import UsageError
+from .output import interrupted
 from .play import play
 from .search import search
 from .show import report, show
-from .stops import interrupted
 from .table import table, tasks
-from .train import train
+from .train import Train
 
-# The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
-# be imported from click.
-UsageError: Any = typer.BadParameter.__base__
 # Of a message from elsewhere, such as one of JAX's, the beginning says enough.
 LONGEST_MESSAGE = 600
 # Packages that not all commands need, and the extras that have them.
@@ -43,10 +41,11 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            answer = super().invoke(ctx)
+            command = super().invoke(ctx)
+            if isinstance(command, Train | Bench):
+                command.run()
             if sys.stdout is not None:  # as it is where the shell closed it
                 sys.stdout.flush()
-            return answer
         except KeyboardInterrupt:
             raise interrupted("nothing was written") from None
         except BrokenPipeError:
@@ -80,8 +79,9 @@ def _refused(why: str) -> int:
     return 2
 
 
+# A command is a function, or a dataclass with a method ``run``; its parameters or fields are options.
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (tasks, search, table, show, report, play, train, bench):
+for command in (tasks, search, table, show, report, play, Train, Bench):
     app.command(cls=Command)(command)
 
 

@@ -1,40 +1,23 @@
 """The paper's table 1 with our own numbers: what orders of each task cost, and how low they can be."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from graphax.presets import BASELINES
 from graphax.table import table
 
 from .. import tasks
+from ..elimination.objective import baselines
 from ..finders.budget import Budget, Progress
-from ..finders.result import SearchResult
 from ..finders.search import search
-from ..tasks.task import PaperResult, Task
+from ..tasks.task import Task
 
 PAPER = "paper, raw"
+# Multiplications of one task by one way of counting, by these names; the paper has no bounds, and so no gaps.
+Row = dict[str, Any]
+COLUMNS = ("task", "counting", "forward", "reverse", "markowitz", "best", "bound")
 # How multiplications are counted, and whether common subexpressions are removed first, by the name in the table.
 VARIANTS = {"raw": ("raw", False), "folded": ("folded", False), "folded, simplified": ("folded", True)}
-
-
-@dataclass(frozen=True)
-class Row:
-    """Multiplications of one task by one way of counting; the paper has no bounds, and so no gaps."""
-
-    task: str
-    counting: str
-    forward: int
-    reverse: int
-    markowitz: int
-    best: int
-    bound: int | None = None
-    gap: float | None = None
-
-    def cells(self) -> list[Any]:
-        bound = "" if self.bound is None else f"{self.bound:>11,}"
-        gap = "" if self.gap is None else "optimal" if self.gap == 0 else f"gap {self.gap:.1%}"
-        return [self.task, self.counting, self.forward, self.reverse, self.markowitz, self.best, bound, gap]
 
 
 def compare(
@@ -50,13 +33,15 @@ def compare(
     """
     for task in chosen:
         if task.paper is not None and counting != "folded":
-            yield _of_paper(task.name, task.paper)
+            paper = task.paper
+            yield _row(task.name, PAPER, (paper.forward, paper.reverse, paper.markowitz, paper.alphagrad))
         for name, (counted, simplify) in VARIANTS.items():
             if counting not in (counted, "both"):
                 continue
             announce(f"{task.name}, {name}")
             result = search(task, simplify=simplify, counting=counted, budget=budget, resume=True, progress=progress)
-            yield _of_search(task.name, name, result)
+            costs = (*baselines(result.graph, result.objective), result.value, result.bound)
+            yield _row(task.name, name, map(int, costs), result.gap)
             if result.stopped == "interrupted":
                 raise KeyboardInterrupt
 
@@ -66,33 +51,28 @@ def select(names: Sequence[str]) -> list[Task]:
     return [tasks.get(name) for name in names] or [task for task in tasks.TASKS.values() if task.paper is not None]
 
 
+def _row(task: str, counting: str, costs: Iterable[int], gap: float | None = None) -> Row:
+    return dict(zip_longest(COLUMNS, (task, counting, *costs))) | {"gap": gap}
+
+
 def as_text(rows: Sequence[Row]) -> str:
     names = ["task", "counting", "forward", "reverse", "Markowitz", "best", "lower bound", ""]
-    text = table("Multiplications to accumulate the Jacobian", names, [row.cells() for row in rows])
+    text = table("Multiplications to accumulate the Jacobian", names, [_cells(row) for row in rows])
     others = _other_graphs(rows)
     return f"{text}\nNot the paper's very graph, so not to be compared with it: {', '.join(others)}" if others else text
 
 
+def _cells(row: Row) -> list[Any]:
+    bound = "" if row["bound"] is None else f"{row['bound']:>11,}"
+    gap = "" if row["gap"] is None else "optimal" if row["gap"] == 0 else f"gap {row['gap']:.1%}"
+    return [*(row[column] for column in COLUMNS[:-1]), bound, gap]
+
+
 def _other_graphs(rows: Sequence[Row]) -> list[str]:
     """Tasks of which the presets have other raw costs than in the paper."""
-    costs = {(row.task, row.counting): (row.forward, row.reverse, row.markowitz) for row in rows}
+    costs = {(row["task"], row["counting"]): [row[column] for column in COLUMNS[2:5]] for row in rows}
     return [
         task
         for task, counting in costs
         if counting == PAPER and costs.get((task, "raw")) not in (None, costs[task, PAPER])
     ]
-
-
-def as_data(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in rows]
-
-
-def _of_paper(name: str, paper: PaperResult) -> Row:
-    return Row(name, PAPER, paper.forward, paper.reverse, paper.markowitz, paper.alphagrad)
-
-
-def _of_search(name: str, variant: str, result: SearchResult) -> Row:
-    forward, reverse, markowitz = (
-        result.graph.cost(preset, result.objective.counting).multiplications for preset in BASELINES
-    )
-    return Row(name, variant, forward, reverse, markowitz, int(result.value), int(result.bound), result.gap)

@@ -1,127 +1,76 @@
-"""What several commands share: options with their help and completion, and how results are printed."""
+"""Options that several commands share, with their help and completion."""
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-
-def _tasks() -> Iterable[str]:
-    from ..tasks import TASKS, UNSEEN
-
-    return TASKS | UNSEEN
-
-
-def _presets() -> Iterable[str]:
-    from graphax import PRESETS
-
-    return PRESETS
+# The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
+# be imported from click.
+UsageError: Any = typer.BadParameter.__base__
+TASKS = ("alphagrad.tasks:TASKS", "alphagrad.tasks:UNSEEN")
+PRESETS = ("graphax:PRESETS",)
 
 
-def _methods() -> Iterable[str]:
-    from ..finders.portfolio import FINDERS
-
-    return FINDERS
-
-
-def _one_of(names: Callable[[], Iterable[str]], *more: str) -> Callable[[str], list[str]]:
-    """Completes names, which are found only then: finding them imports what help does not need."""
+def _one_of(names: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Completes names; ``module:name`` stands for those that are listed there, and is imported only then."""
 
     def completed(incomplete: str) -> list[str]:
-        return [name for name in (*names(), *more) if name.startswith(incomplete)]
+        known = [name for entry in names for name in (_listed(entry) if ":" in entry else [entry])]
+        return [name for name in known if name.startswith(incomplete)]
 
     return completed
 
 
-TargetName = Annotated[
-    str,
-    typer.Argument(
-        help="A task, generated:SEED, or module:function, imported from the current folder, too.",
-        metavar="TARGET",
-        autocompletion=_one_of(_tasks),
-    ),
-]
-TargetNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Tasks, generated:SEED, or module:function, imported from the current folder, too.",
-        metavar="TARGET",
-        autocompletion=_one_of(_tasks),
-    ),
-]
-TaskNames = Annotated[
-    list[str] | None,
-    typer.Argument(help="Default: all that the paper has.", metavar="TASK", autocompletion=_one_of(_tasks)),
-]
-Args = Annotated[
-    str | None,
-    typer.Option(
-        help="module:name of a function that returns the tuple of example arguments, or of the tuple.",
-        metavar="MODULE:NAME",
-    ),
-]
-Argnums = Annotated[
-    str | None,
-    typer.Option(help="Arguments to differentiate by, such as 0,2. Default: all made of floats.", metavar="N,N"),
-]
+def _listed(entry: str) -> list[str]:
+    module, _, name = entry.partition(":")
+    return list(getattr(import_module(module), name))
+
+
+def option(metavar: str, text: str, *names: str, flag: str | None = None, **more: Any) -> Any:
+    """An option with a value, and the names that complete it."""
+    complete = _one_of(names) if names else None
+    return typer.Option(*[flag] if flag else [], help=text, metavar=metavar, autocompletion=complete, **more)
+
+
+def _target(metavar: str, text: str) -> Any:
+    return typer.Argument(help=text, metavar=metavar, autocompletion=_one_of(TASKS))
+
+
+_OWN = "generated:SEED, or module:function, imported from the current folder, too."
+TargetName = Annotated[str, _target("TARGET", f"A task, {_OWN}")]
+TargetNames = Annotated[list[str] | None, _target("TARGET", f"Tasks, {_OWN}")]
+TaskNames = Annotated[list[str] | None, _target("TASK", "Default: all that the paper has.")]
+_ARGS = "module:name of a function that returns the tuple of example arguments, or of the tuple."
+Args = Annotated[str | None, option("MODULE:NAME", _ARGS)]
+_ARGNUMS = "Arguments to differentiate by, such as 0,2. Default: all made of floats."
+Argnums = Annotated[str | None, option("N,N", _ARGNUMS)]
 Simplify = Annotated[bool, typer.Option("--simplify", help="Remove common subexpressions first.")]
-Counting = Annotated[
-    str,
-    typer.Option(
-        help="folded: what is executed; raw: every product of two edges, as the paper counts.",
-        metavar="NAME",
-        autocompletion=_one_of(tuple, "folded", "raw"),
-    ),
-]
+_COUNTING = "folded: what is executed; raw: every product of two edges, as the paper counts."
+Counting = Annotated[str, option("NAME", _COUNTING, "folded", "raw")]
 _WEIGHED = "multiplications, operations, or weights for multiplications and additions, such as 1,0.5"
-Minimize = Annotated[
-    str,
-    typer.Option(help=f"{_WEIGHED}.", metavar="NAME", autocompletion=_one_of(tuple, "multiplications", "operations")),
-]
-MinimizeAny = Annotated[
-    str,
-    typer.Option(
-        help=f"{_WEIGHED}; peak; or runtime: the fastest on this machine, by a model of it and then by the clock.",
-        metavar="NAME",
-        autocompletion=_one_of(tuple, "multiplications", "operations", "peak", "runtime"),
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        help="auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam.",
-        metavar="NAME",
-        autocompletion=_one_of(_methods),
-    ),
-]
-Start = Annotated[
-    str | None,
-    typer.Option(
-        help="An order to start from: a preset or a saved order.",
-        metavar="PRESET_OR_FILE",
-        autocompletion=_one_of(_presets),
-    ),
-]
-Orders = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--order",
-        help="A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can "
-        "be given several times. Default: fwd, rev, markowitz and best.",
-        metavar="PRESET_OR_FILE",
-        autocompletion=_one_of(_presets, "best"),
-    ),
-]
-Budgeted = Annotated[float, typer.Option("--budget", help="Seconds for each search.", metavar="SECONDS")]
-Seed = Annotated[int, typer.Option(help="Of all random choices.", metavar="N", min=0)]
+Minimize = Annotated[str, option("NAME", f"{_WEIGHED}.", "multiplications", "operations")]
+_ANY = f"{_WEIGHED}; peak; or runtime: the fastest on this machine, by a model of it and then by the clock."
+MinimizeAny = Annotated[str, option("NAME", _ANY, "multiplications", "operations", "peak", "runtime")]
+_METHODS = "auto, presets, greedy, beam, anneal, temper, windows, exact, policy, policy+anneal or policy+beam."
+Method = Annotated[str, option("NAME", _METHODS, "alphagrad.finders.portfolio:FINDERS")]
+_START = "An order to start from: a preset or a saved order."
+Start = Annotated[str | None, option("PRESET_OR_FILE", _START, *PRESETS)]
+_ORDERS = (
+    "A preset, a saved order (*.json), or best: what a search finds that starts from the best on record. Can be given "
+    "several times. Default: fwd, rev, markowitz and best."
+)
+Orders = Annotated[list[str] | None, option("PRESET_OR_FILE", _ORDERS, *PRESETS, "best", flag="--order")]
+Budgeted = Annotated[float, option("SECONDS", "Seconds for each search.", flag="--budget")]
+Seed = Annotated[int, option("N", "Of all random choices.", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; in a pipe that is a line a minute.")]
 
 
 def picture_of(what: str) -> Any:
     """The option ``--plot``."""
-    return typer.Option("--plot", help=f"Draw {what} (.png, .svg or .pdf).", metavar="FILE.png")
+    return option("FILE.png", f"Draw {what} (.png, .svg or .pdf).", flag="--plot")
 
 
 def weights(minimize: str) -> Any:
@@ -129,5 +78,10 @@ def weights(minimize: str) -> Any:
     return tuple(minimize.split(",")) if "," in minimize else minimize
 
 
-def print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+def check_positive(**options: float | None) -> None:
+    """Refuse limits that are not more than zero."""
+    from ..errors import SearchError
+
+    for name, value in options.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise SearchError(f"--{name} {value:g}: it must be more than zero")

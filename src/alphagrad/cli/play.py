@@ -2,24 +2,17 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .options import Args, AsJson, Counting, Minimize, Quiet, TargetName, print_json, weights
-
-if TYPE_CHECKING:
-    from graphax import ComputationGraph
-
-    from ..elimination.objective import Objective
-    from .target import Target
+from .options import Args, AsJson, Counting, Minimize, Quiet, TargetName, option, weights
+from .output import answer
 
 
 def play(
     target: TargetName,
-    agent: Annotated[
-        Path | None, typer.Option(help="The folder of a training run, whose policy plays.", metavar="FOLDER")
-    ] = None,
+    agent: Annotated[Path | None, option("FOLDER", "The folder of a training run, whose policy plays.")] = None,
     args: Args = None,
     counting: Counting = "raw",
     minimize: Minimize = "multiplications",
@@ -30,51 +23,29 @@ def play(
 
     Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts as it was trained.
     """
+    from graphax import Order
+
     from ..elimination.objective import Objective
+    from .status_line import StatusLine
     from .target import find
+    from .typed_game import TypedGame, known_costs, listed
 
     objective = Objective.of(weights(minimize), counting)
     found = find(target, args)
     graph = found.graph(simplify=False)
-    order: tuple[int, ...] | None
-    if agent is not None:
-        from ..agents.trained import Trained
-        from .status_line import StatusLine
+    if agent is None:
+        order = TypedGame(graph, objective, partial(typer.echo, err=as_json)).play()
+    else:
+        from ..agents.player import Player
 
         with StatusLine(quiet) as line:
             line.show("compiling the network, and playing…")
-            trained = Trained.load(agent)
-            order, objective = trained.order(graph), trained.objective
-    else:
-        from .board import Board
-
-        order = Board(graph, objective, partial(typer.echo, err=as_json)).play()
-    _conclude(order, found, graph, objective, as_json)
-
-
-def _conclude(
-    order: tuple[int, ...] | None, target: "Target", graph: "ComputationGraph", objective: "Objective", as_json: bool
-) -> None:
-    """Print the order; a game that was left early has none."""
-    from graphax import Order
-
-    from .board import listed
-
-    costs = _costs(graph, order, objective)
-    usage = [] if order is None else target.usage(Order(order))
-    if as_json:
-        print_json({"order": order, "objective": str(objective), "usage": usage} | costs)
-    if as_json or order is None:
-        return
-    typer.echo(f"order: {' '.join(map(str, order))}")
-    typer.echo(f"{objective}: {listed(costs)}")
-    for line in ("", *usage):
-        typer.echo(line)
-
-
-def _costs(graph: "ComputationGraph", order: tuple[int, ...] | None, objective: "Objective") -> dict[str, Any]:
-    """What this order costs, and what others do."""
-    from .board import known_costs
-
+            player = Player.load(agent)
+            order, objective = player.order(graph), player.objective
     cost = None if order is None else objective.value(graph.cost(order, objective.counting))
-    return {"cost": cost, **known_costs(graph, objective)}
+    costs = {"cost": cost, **known_costs(graph, objective)}
+    usage = [] if order is None else found.usage(Order(order))
+    # A game that was left early has no order.
+    if as_json or order is not None:
+        lines = [f"order: {' '.join(map(str, order or ()))}", f"{objective}: {listed(costs)}", "", *usage]
+        answer(as_json, {"order": order, "objective": str(objective), "usage": usage} | costs, "\n".join(lines))

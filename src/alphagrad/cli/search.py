@@ -1,58 +1,39 @@
 """``alphagrad search``: an order for one function, and the line of Python that uses it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .options import (
-    Argnums,
-    Args,
-    AsJson,
-    Counting,
-    Method,
-    MinimizeAny,
-    Quiet,
-    Seed,
-    Simplify,
-    Start,
-    TargetName,
-    picture_of,
-    print_json,
-    weights,
-)
-from .stops import interrupted
-
-if TYPE_CHECKING:
-    from ..finders.result import SearchResult
-    from .target import Target
+from ..errors import SearchError
+from . import options
+from .output import answer, check_plot, check_writable, interrupted, save_plot
 
 DEFAULT_SECONDS = 10.0
 
 
 def search(
-    target: TargetName,
-    args: Args = None,
-    argnums: Argnums = None,
+    target: options.TargetName,
+    args: options.Args = None,
+    argnums: options.Argnums = None,
     budget: Annotated[
-        float | None,
-        typer.Option(help="Seconds for each search.", metavar="SECONDS", show_default=f"{DEFAULT_SECONDS:g}"),
+        float | None, options.option("SECONDS", "Seconds for each search.", show_default=f"{DEFAULT_SECONDS:g}")
     ] = None,
-    evaluations: Annotated[int | None, typer.Option(help="How many orders to look at.", metavar="N")] = None,
+    evaluations: Annotated[int | None, options.option("N", "How many orders to look at.")] = None,
     certified: Annotated[bool, typer.Option("--certified", help="Search until the order is proven optimal.")] = False,
-    minimize: MinimizeAny = "multiplications",
-    counting: Counting = "folded",
-    simplify: Simplify = False,
-    method: Method = "auto",
-    seed: Seed = 0,
-    workers: Annotated[int, typer.Option(help="Processes to search on.", metavar="N", min=1)] = 1,
-    start: Start = None,
+    minimize: options.MinimizeAny = "multiplications",
+    counting: options.Counting = "folded",
+    simplify: options.Simplify = False,
+    method: options.Method = "auto",
+    seed: options.Seed = 0,
+    workers: Annotated[int, options.option("N", "Processes to search on.", min=1)] = 1,
+    start: options.Start = None,
     resume: Annotated[bool, typer.Option("--resume", help="Start from the best order on record.")] = False,
     no_record: Annotated[bool, typer.Option("--no-record", help="Do not keep the order on record.")] = False,
-    save: Annotated[str | None, typer.Option(help="Write the order to this file.", metavar="FILE.json")] = None,
-    plot: Annotated[Path | None, picture_of("the best cost over time")] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    save: Annotated[str | None, options.option("FILE.json", "Write the order to this file.")] = None,
+    plot: Annotated[Path | None, options.picture_of("the best cost over time")] = None,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Search for an order, and print the Python that uses it.
 
@@ -66,8 +47,12 @@ def search(
 
     limit = _budget(budget, evaluations, certified)
     clocked = minimize == "runtime"
-    objective = minimize if clocked else Objective.of(weights(minimize), counting)
-    _check_outputs(save, plot, clocked)
+    objective = minimize if clocked else Objective.of(options.weights(minimize), counting)
+    # By its ending graphax.jacve knows a saved order.
+    check_writable("--save", None if save is None else Path(save), (".json",))
+    check_plot(plot)
+    if plot is not None and clocked:
+        raise SearchError("--plot draws costs over time, and --minimize runtime goes by the clock; leave one out")
     found = find(target, args, argnums)
     with ProgressLine(limit, quiet) as line:
         line.show(f"tracing {target}…")
@@ -86,18 +71,20 @@ def search(
         result.order.save(save)
     if plot is not None:
         from ..plot import search_history
-        from .outputs import save_picture
 
-        save_picture(search_history(result), plot)
+        save_plot(search_history(result), plot)
     known = best_known(graph, result.objective)
     better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
-    _print_result(target, found, result, better, save, as_json)
+    usage = found.usage(result.order, save)
+    told = [] if better is None else [f"On record is a better order, with {better:g}; --resume starts from it."]
+    document = {"target": target, **result.as_dict(), "better_on_record": better, "usage": usage}
+    answer(as_json, document, "\n".join([str(result), *told, "", *usage]))
     if result.stopped == "interrupted":
         raise interrupted(f"the order is the best so far{f', and is in {save}' if save else ''}")
 
 
 def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> Any:
-    from .. import Budget, SearchError
+    from .. import Budget
 
     if certified and (seconds is not None or evaluations is not None):
         raise SearchError("--certified goes on until the order is proven optimal; give it or a budget, not both")
@@ -106,36 +93,9 @@ def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> 
     return Budget(seconds, evaluations)
 
 
-def _check_outputs(save: str | None, plot: Path | None, clocked: bool) -> None:
-    from .. import SearchError
-    from .outputs import check_plot, check_writable
-
-    if save is not None:
-        # By its ending graphax.jacve knows a saved order.
-        check_writable("--save", Path(save), (".json",))
-    check_plot(plot)
-    if plot is not None and clocked:
-        raise SearchError("--plot draws costs over time, and --minimize runtime goes by the clock; leave one out")
-
-
 def _first_order(start: str | None, graph: Any) -> Any:
     from graphax import PRESETS, Order
 
     if start is None:
         return None
     return Order.of(Path(start) if start not in PRESETS and Path(start).exists() else start, graph)
-
-
-def _print_result(
-    name: str, target: "Target", result: "SearchResult", known: float | None, save: str | None, as_json: bool
-) -> None:
-    usage = target.usage(result.order, save)
-    if as_json:
-        print_json({"target": name, **result.as_dict(), "better_on_record": known, "usage": usage})
-        return
-    typer.echo(result)
-    if known is not None:
-        typer.echo(f"On record is a better order, with {known:g}; --resume starts from it.")
-    typer.echo("")
-    for line in usage:
-        typer.echo(line)

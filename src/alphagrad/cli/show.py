@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import (
-    Argnums,
-    Args,
-    AsJson,
-    Budgeted,
-    Counting,
-    Orders,
-    Quiet,
-    Simplify,
-    TargetName,
-    TargetNames,
-    picture_of,
-    print_json,
-)
+from ..errors import SearchError
+from . import options
+from .output import answer, check_plot, check_writable, save_plot
 
 if TYPE_CHECKING:
     from graphax import ComputationGraph
@@ -33,31 +22,29 @@ PAGE, DRAWINGS = ".html", (".svg", ".dot")
 
 
 def show(
-    target: TargetName,
-    args: Args = None,
-    argnums: Argnums = None,
-    order: Orders = None,
+    target: options.TargetName,
+    args: options.Args = None,
+    argnums: options.Argnums = None,
+    order: options.Orders = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.", metavar="FILE"),
+        Path | None, options.option("FILE", "A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.")
     ] = None,
-    step: Annotated[int, typer.Option(help="How many vertices are eliminated at first.", metavar="N")] = 0,
-    counting: Counting = "folded",
-    simplify: Simplify = False,
-    budget: Budgeted = SECONDS,
-    plot: Annotated[Path | None, picture_of("what each order has cost after each elimination")] = None,
+    step: Annotated[int, options.option("N", "How many vertices are eliminated at first.")] = 0,
+    counting: options.Counting = "folded",
+    simplify: options.Simplify = False,
+    budget: options.Budgeted = SECONDS,
+    plot: Annotated[Path | None, options.picture_of("what each order has cost after each elimination")] = None,
     open_page: Open = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Show how orders eliminate a graph, on a page to play with.
 
     Writes one HTML file that needs no network: step by step along the orders, or you pick the vertices. With --out
     graph.svg or graph.dot it draws the graph for a paper, after --step eliminations along one order.
     """
-    from ..errors import SearchError
+    from ..page.drawing import as_dot, as_svg
     from ..page.view import DEFAULT_ORDERS
-    from .outputs import check_plot, check_writable, save_picture
     from .target import find
 
     path = out or Path(f"{_file_name(target)}{PAGE}")
@@ -72,29 +59,28 @@ def show(
     # Before the first step all orders are alike.
     names = order or (["fwd"] if drawn and step == 0 else ["best"] if drawn else list(DEFAULT_ORDERS))
     view = _views([(target, graph)], counting, names, budget, quiet)[0]
-    content = _drawing(view, step, path.suffix) if drawn else _page([view], view.title, [], step)
+    draw = as_svg if path.suffix == ".svg" else as_dot
+    content = draw(view.replays[0], step) if drawn else _page([view], view.title, [], step)
     path.write_text(content, encoding="utf-8")
     if plot is not None:
         from ..plot.eliminations import draw_orders
 
-        save_picture(draw_orders(view), plot)
+        save_plot(draw_orders(view), plot)
     _conclude([view], path, as_json, open_page)
 
 
 def report(
-    targets: TargetNames,
-    args: Args = None,
-    order: Orders = None,
-    out: Annotated[Path, typer.Option(help="Where to write the page.", metavar="FILE.html")] = Path("report.html"),
-    timings: Annotated[
-        Path | None, typer.Option(help="What alphagrad bench --save wrote.", metavar="FILE.json")
-    ] = None,
-    counting: Counting = "folded",
-    simplify: Simplify = False,
-    budget: Budgeted = SECONDS,
+    targets: options.TargetNames,
+    args: options.Args = None,
+    order: options.Orders = None,
+    out: Annotated[Path, options.option("FILE.html", "Where to write the page.")] = Path("report.html"),
+    timings: Annotated[Path | None, options.option("FILE.json", "What alphagrad bench --save wrote.")] = None,
+    counting: options.Counting = "folded",
+    simplify: options.Simplify = False,
+    budget: options.Budgeted = SECONDS,
     open_page: Open = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    as_json: options.AsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Write one page on several functions.
 
@@ -102,7 +88,6 @@ def report(
     """
     from ..bench.report import read_timings
     from ..page.view import DEFAULT_ORDERS
-    from .outputs import check_writable
     from .target import find
 
     check_writable("--out", out, (PAGE,))
@@ -139,12 +124,6 @@ def _views(
     return views
 
 
-def _drawing(view: "View", step: int, suffix: str) -> str:
-    from ..page.drawing import as_dot, as_svg
-
-    return (as_svg if suffix == ".svg" else as_dot)(view.replays[0], step)
-
-
 def _page(views: "Sequence[View]", title: str, timings: Sequence[dict[str, Any]], step: int = 0) -> str:
     from ..page.data import page_data
     from ..page.html import as_html
@@ -158,16 +137,14 @@ def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: boo
 
     from ..page.view import summary
 
-    if as_json:
-        print_json({"out": str(path), "targets": [summary(view) for view in views]})
-    else:
-        rows = [
-            [view.title, replay.name, replay.cost.multiplications, replay.cost.additions, replay.cost.peak, view.bound]
-            for view in views
-            for replay in view.replays
-        ]
-        columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
-        typer.echo(table(f"Multiplications are counted {views[0].counting}", columns, rows))
-        typer.echo(f"written: {path}")
+    rows = [
+        [view.title, replay.name, replay.cost.multiplications, replay.cost.additions, replay.cost.peak, view.bound]
+        for view in views
+        for replay in view.replays
+    ]
+    columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
+    text = table(f"Multiplications are counted {views[0].counting}", columns, rows)
+    document = {"out": str(path), "targets": [summary(view) for view in views]}
+    answer(as_json, document, f"{text}\nwritten: {path}")
     if open_page and not webbrowser.open(path.resolve().as_uri()):
         typer.echo(f"alphagrad: no browser was found; open {path} in one", err=True)

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -35,7 +34,7 @@ class StatusLine:
             threading.Thread(target=self._beat, daemon=True).start()
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
             self._over.set()
         if self._status is not None:
@@ -43,26 +42,21 @@ class StatusLine:
 
     def say(self, text: str) -> None:
         """Show a notice until something else is to be shown."""
-        if self._status is not None:
-            self._status.update(Text(text, no_wrap=True, overflow="ellipsis"))
-            self._status.start()
-        elif not self._quiet:
-            with self._lock:
-                self._stand(text)
-                self._print(text)
+        self._tell(text, at_once=True)
 
     def show(self, now: object) -> None:
         """Show what it says of itself, such as progress does for ``alphagrad.train(progress=...)``."""
+        self._tell(now, at_once=False)
+
+    def _tell(self, now: object, at_once: bool) -> None:
         if self._status is not None:
-            self.say(str(now))
+            self._status.update(Text(str(now), no_wrap=True, overflow="ellipsis"))
+            self._status.start()
         elif not self._quiet:
             with self._lock:
-                self._stand(now)
-                if time.monotonic() >= self._next:
+                self._standing, self._since = now, time.monotonic()
+                if at_once or self._since >= self._next:
                     self._print(str(now))
-
-    def _stand(self, now: object) -> None:
-        self._standing, self._since = now, time.monotonic()
 
     def _print(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
@@ -73,9 +67,6 @@ class StatusLine:
         while not self._over.wait(max(self._next - time.monotonic(), 0.0)):
             with self._lock:
                 if time.monotonic() >= self._next and not self._over.is_set():
-                    self._print(self._lasting())
-
-    def _lasting(self) -> str:
-        """How it stands, and for how long it has if that is worth telling."""
-        seconds = time.monotonic() - self._since
-        return f"{self._standing} (for {seconds:.0f} s)" if seconds >= 1 else str(self._standing)
+                    # For how long it has stood so is told if that is worth it.
+                    seconds = time.monotonic() - self._since
+                    self._print(f"{self._standing} (for {seconds:.0f} s)" if seconds >= 1 else str(self._standing))

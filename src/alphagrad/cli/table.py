@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from .options import AsJson, Budgeted, Quiet, TaskNames, print_json
-from .stops import interrupted
+from .options import AsJson, Budgeted, Quiet, TaskNames
+from .output import answer, interrupted
 
 
 class Counted(StrEnum):
@@ -30,10 +30,8 @@ def tasks(as_json: AsJson = False, quiet: Quiet = False) -> None:
             graph = task.graph()
             sizes = len(graph.inputs), len(graph.intermediates), len(graph.outputs)
             rows.append([task.name, task.field, *sizes, task.description])
-    if as_json:
-        print_json([dict(zip(columns, row, strict=True)) for row in rows])
-    else:
-        typer.echo(table(f"{len(rows)} tasks", columns, rows))
+    document = [dict(zip(columns, row, strict=True)) for row in rows]
+    answer(as_json, document, table(f"{len(rows)} tasks", columns, rows))
 
 
 def table(
@@ -48,7 +46,7 @@ def table(
     Its numbers and ours, and how low they can be. Ctrl-C prints the rows that are there.
     """
     from ..finders.budget import Budget
-    from .comparison import as_data, as_text, compare, select
+    from .comparison import as_text, compare, select
     from .progress_line import ProgressLine
 
     limit = Budget.of(budget)
@@ -60,12 +58,9 @@ def table(
             for row in compare(chosen, counting, limit, line.entitle, line.show):
                 rows.append(row)  # noqa: PERF402
         except KeyboardInterrupt:
-            if not any(row.bound for row in rows):
+            if not any(row["bound"] for row in rows):
                 raise
             stopped = True
-    if as_json:
-        print_json(as_data(rows))
-    else:
-        typer.echo(as_text(rows))
+    answer(as_json, rows, as_text(rows))
     if stopped:
         raise interrupted("these are the rows until then")

@@ -68,14 +68,11 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
         args: ``module:name`` of the tuple of example arguments, or of a function that makes it.
         argnums: numbers of arguments with commas between; by default a task's own, or all arguments made of floats.
     """
-    if ":" not in text:
+    if ":" not in text or text.startswith(GENERATED):
         if args is not None:
-            raise SearchError(f"the task {text} has its arguments; --args is for module:function")
-        return _of_task(tasks.get(text), argnums)
-    if text.startswith(GENERATED):
-        if args is not None:
-            raise SearchError(f"{text} has its arguments; --args is for module:function")
-        return _of_generated(text, argnums)
+            called = text if ":" in text else f"the task {text}"
+            raise SearchError(f"{called} has its arguments; --args is for module:function")
+        return _of_generated(text, argnums) if ":" in text else _of_task(tasks.get(text), argnums)
     function = _imported(text, "the target")
     task = _task_of(function)
     if args is None and task is not None:
@@ -176,10 +173,5 @@ def _differentiable(args: tuple[Any, ...]) -> int | tuple[int, ...]:
 
 
 def _is_real(argument: Any) -> bool:
-    leaves = jax.tree.leaves(argument)
-    return bool(leaves) and all(_floating(leaf) for leaf in leaves)
-
-
-def _floating(leaf: Any) -> bool:
-    dtype = getattr(leaf, "dtype", None)
-    return isinstance(leaf, float) if dtype is None else jax.dtypes.issubdtype(dtype, np.floating)
+    kinds = [getattr(leaf, "dtype", type(leaf)) for leaf in jax.tree.leaves(argument)]
+    return bool(kinds) and all(kind is float or jax.dtypes.issubdtype(kind, np.floating) for kind in kinds)

@@ -4,23 +4,15 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from graphax import ComputationGraph
 
 from ..elimination.objective import Objective
 from ..errors import AlphagradError
-from .rules import (
-    ELIMINATED_TYPE,
-    GameState,
-    GameTables,
-    Sizes,
-    VertexGame,
-    init,
-    is_over,
-    legal_actions,
-    observe,
-    step,
-)
+from . import rules
+from .rules import GameState, VertexGame
+from .tables import GameTables, Sizes
 
 try:
     import gymnasium
@@ -49,12 +41,12 @@ class VertexEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         room = self.game.tables.sizes
         shape = 5, room.intermediates + room.outputs, room.inputs + room.intermediates
         self.action_space = gymnasium.spaces.Discrete(room.intermediates)
-        self.observation_space = gymnasium.spaces.Box(ELIMINATED_TYPE, np.inf, shape, np.float32)
-        self._state = init(self.game.tables)
+        self.observation_space = gymnasium.spaces.Box(rules.ELIMINATED_TYPE, np.inf, shape, np.float32)
+        self._state = rules.init(self.game.tables)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
-        self._state = init(self.game.tables)
+        self._state = rules.init(self.game.tables)
         observation, mask, _ = _view(self.game.tables, self._state)
         return np.array(observation), self._info(mask)
 
@@ -64,13 +56,13 @@ class VertexEnvironment(gymnasium.Env[np.ndarray, np.int64]):
         # Not minus zero, which reads oddly.
         return np.array(observation), 0.0 - float(cost), bool(over), False, self._info(mask)
 
-    def _info(self, mask: jax.Array) -> dict[str, Any]:
+    def _info(self, mask: Array) -> dict[str, Any]:
         return {"action_mask": np.array(mask, np.int8), "cost": float(self._state.cost)}
 
 
-_step = jax.jit(step)
+_step = jax.jit(rules.step)
 
 
 @jax.jit
-def _view(tables: GameTables, state: GameState) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return observe(tables, state), legal_actions(tables, state), is_over(tables, state)
+def _view(tables: GameTables, state: GameState) -> tuple[Array, Array, Array]:
+    return rules.observe(tables, state), rules.legal_actions(tables, state), rules.is_over(tables, state)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 
 from graphax import ComputationGraph
@@ -24,43 +25,8 @@ from graphax import ComputationGraph
 from ..elimination.objective import Objective
 from ..elimination.structures import MOST_STRUCTURES, NO_EDGE
 from ..errors import AlphagradError
-from .tables import (
-    ADDS,
-    COMPUTED_IF_DIFFERENT,
-    COMPUTED_IF_EQUAL,
-    FACTOR_SHIFT,
-    IF_SCALED,
-    KEEPS,
-    OTHER_TYPE,
-    STRUCTURE_BITS,
-    GameTables,
-    Sizes,
-    common_sizes,
-    make_tables,
-    sizes_of,
-    stack_tables,
-)
-
-__all__ = [
-    "ELIMINATED_TYPE",
-    "OTHER_TYPE",
-    "GameState",
-    "GameTables",
-    "Sizes",
-    "VertexGame",
-    "common_sizes",
-    "degrees",
-    "init",
-    "is_over",
-    "legal_actions",
-    "make_tables",
-    "observe",
-    "play",
-    "prices",
-    "sizes_of",
-    "stack_tables",
-    "step",
-]
+from . import tables as packed_as
+from .tables import GameTables, Sizes, make_tables
 
 ELIMINATED_TYPE = -11
 _STRUCTURE = MOST_STRUCTURES - 1
@@ -77,11 +43,11 @@ class GameState(NamedTuple):
         steps: how many moves there were.
     """
 
-    edges: jax.Array
-    scale: jax.Array
-    eliminated: jax.Array
-    cost: jax.Array
-    steps: jax.Array
+    edges: Array
+    scale: Array
+    eliminated: Array
+    cost: Array
+    steps: Array
 
 
 def init(tables: GameTables) -> GameState:
@@ -91,17 +57,17 @@ def init(tables: GameTables) -> GameState:
     )
 
 
-def legal_actions(tables: GameTables, state: GameState) -> jax.Array:
+def legal_actions(tables: GameTables, state: GameState) -> Array:
     """bool[intermediates]: the vertices that are still there."""
     return tables.intermediate & ~state.eliminated
 
 
-def is_over(tables: GameTables, state: GameState) -> jax.Array:
+def is_over(tables: GameTables, state: GameState) -> Array:
     """Whether the graph is bipartite: all that is left are edges from inputs to outputs."""
     return ~jnp.any(legal_actions(tables, state))
 
 
-def step(tables: GameTables, state: GameState, action: ArrayLike) -> tuple[GameState, jax.Array]:
+def step(tables: GameTables, state: GameState, action: ArrayLike) -> tuple[GameState, Array]:
     """Eliminate an intermediate vertex, counted from 0 in ascending order, and return what that costs.
 
     An illegal action (a vertex that is eliminated, padding, out of range) changes nothing and costs nothing.
@@ -126,42 +92,38 @@ def step(tables: GameTables, state: GameState, action: ArrayLike) -> tuple[GameS
     return after, cost
 
 
-def _compose(
-    tables: GameTables, outgoing: jax.Array, incoming: jax.Array, known: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _compose(tables: GameTables, outgoing: Array, incoming: Array, known: Array) -> tuple[Array, Array, Array]:
     """The structure and coefficient of every product of an outgoing and an incoming edge, and what all of them cost."""
     pair = outgoing[:, None] * tables.sizes.structures + incoming
     packed = _look_up(tables.product, pair)
     fill = packed & _STRUCTURE
     # A coefficient beyond single precision is infinite, and infinity times the zero of no edge would be no number.
-    factor = jnp.where(fill == NO_EDGE, 0.0, known * (packed >> FACTOR_SHIFT).astype(jnp.float32))
-    free = ((packed & IF_SCALED) != 0) & (jnp.abs(factor) == 1.0)
+    factor = jnp.where(fill == NO_EDGE, 0.0, known * (packed >> packed_as.FACTOR_SHIFT).astype(jnp.float32))
+    free = ((packed & packed_as.IF_SCALED) != 0) & (jnp.abs(factor) == 1.0)
     charged = jnp.where(free, 0.0, _look_up(tables.multiplications, pair))
     if tables.additions.size:
         charged += _look_up(tables.additions, pair)
     return fill, factor, jnp.sum(charged)
 
 
-def _add(
-    tables: GameTables, state: GameState, fill: jax.Array, factor: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _add(tables: GameTables, state: GameState, fill: Array, factor: Array) -> tuple[Array, Array, Array]:
     """All edges after adding the products, their coefficients, and what that costs."""
     packed = _look_up(tables.sum, state.edges * tables.sizes.structures + fill)
     equal = state.scale == factor
-    edges = jnp.where(equal, packed >> STRUCTURE_BITS, packed) & _STRUCTURE
-    kept = jnp.where(equal & ((packed & KEEPS) != 0), state.scale, 1.0)
-    scale = jnp.where((packed & ADDS) != 0, state.scale + factor, kept)
+    edges = jnp.where(equal, packed >> packed_as.STRUCTURE_BITS, packed) & _STRUCTURE
+    kept = jnp.where(equal & ((packed & packed_as.KEEPS) != 0), state.scale, 1.0)
+    scale = jnp.where((packed & packed_as.ADDS) != 0, state.scale + factor, kept)
     if not tables.stored.size:
         return edges, scale, jnp.float32(0.0)
-    computed = (packed & jnp.where(equal, COMPUTED_IF_EQUAL, COMPUTED_IF_DIFFERENT)) != 0
+    computed = (packed & jnp.where(equal, packed_as.COMPUTED_IF_EQUAL, packed_as.COMPUTED_IF_DIFFERENT)) != 0
     return edges, scale, jnp.sum(jnp.where(computed, _look_up(tables.stored, edges), 0.0))
 
 
-def _look_up(table: jax.Array, index: jax.Array) -> jax.Array:
+def _look_up(table: Array, index: Array) -> Array:
     return table.reshape(-1).at[index].get(mode="promise_in_bounds")
 
 
-def _outside(tables: GameTables, vertices: jax.Array) -> jax.Array:
+def _outside(tables: GameTables, vertices: Array) -> Array:
     """bool[rows, columns]: the edges that have no end among the given intermediate vertices."""
     sizes = tables.sizes
     as_target = jnp.pad(vertices, (0, sizes.outputs))
@@ -169,7 +131,7 @@ def _outside(tables: GameTables, vertices: jax.Array) -> jax.Array:
     return ~(as_target[:, None] | as_source)
 
 
-def observe(tables: GameTables, state: GameState) -> jax.Array:
+def observe(tables: GameTables, state: GameState) -> Array:
     """The extended adjacency tensor, float32[5, rows, columns].
 
     For every edge: the sparsity type (`graphax.sparsity_type`), the two sizes of its source, and the two of its
@@ -182,7 +144,7 @@ def observe(tables: GameTables, state: GameState) -> jax.Array:
     return jnp.concatenate([types[None], sizes])
 
 
-def prices(tables: GameTables, state: GameState) -> jax.Array:
+def prices(tables: GameTables, state: GameState) -> Array:
     """float32[intermediates]: what eliminating each vertex now is charged for multiplications, its Markowitz degree.
 
     With folded counting, factors of plus or minus one are charged here as well.
@@ -191,14 +153,14 @@ def prices(tables: GameTables, state: GameState) -> jax.Array:
     return jnp.einsum("vo,oi,vi->v", outgoing, tables.multiplications, incoming)
 
 
-def degrees(tables: GameTables, state: GameState) -> tuple[jax.Array, jax.Array]:
+def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     """How many incoming and outgoing edges each intermediate vertex has."""
     sizes = tables.sizes
     present = state.edges != NO_EDGE
     return jnp.sum(present[: sizes.intermediates], 1), jnp.sum(present[:, sizes.inputs :], 0)
 
 
-def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[jax.Array, jax.Array]:
+def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     """How many incoming and outgoing edges of each structure a vertex has, float32[intermediates, structures]."""
     sizes = tables.sizes
     none = jnp.zeros((sizes.intermediates, sizes.structures), jnp.float32)
@@ -208,7 +170,7 @@ def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[jax.Array
     return incoming.at[:, NO_EDGE].set(0.0), outgoing.at[:, NO_EDGE].set(0.0)
 
 
-def play(tables: GameTables, order: ArrayLike) -> tuple[GameState, jax.Array]:
+def play(tables: GameTables, order: ArrayLike) -> tuple[GameState, Array]:
     """Take all actions of ``order``, one after another: the last state, and what each action cost."""
     return jax.lax.scan(lambda state, action: step(tables, state, action), init(tables), jnp.asarray(order))
 
@@ -238,7 +200,7 @@ class VertexGame:
         except KeyError as error:
             raise AlphagradError(f"{error.args[0]} is not an intermediate vertex of the graph") from None
 
-    def vertices(self, actions: Sequence[int] | np.ndarray | jax.Array) -> tuple[int, ...]:
+    def vertices(self, actions: Sequence[int] | np.ndarray | Array) -> tuple[int, ...]:
         """The vertices that these actions eliminate."""
         return tuple(self.graph.intermediates[action] for action in np.asarray(actions).tolist())
 

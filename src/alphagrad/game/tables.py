@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from graphax import ComputationGraph
 from graphax.sparsity_types import sparsity_type
@@ -61,16 +62,16 @@ class GameTables(NamedTuple):
         shapes: float32[structures, 4], the sizes of a block.
     """
 
-    edges: jax.Array
-    scale: jax.Array
-    intermediate: jax.Array
-    product: jax.Array
-    multiplications: jax.Array
-    sum: jax.Array
-    additions: jax.Array
-    stored: jax.Array
-    types: jax.Array
-    shapes: jax.Array
+    edges: Array
+    scale: Array
+    intermediate: Array
+    product: Array
+    multiplications: Array
+    sum: Array
+    additions: Array
+    stored: Array
+    types: Array
+    shapes: Array
 
     @property
     def sizes(self) -> Sizes:

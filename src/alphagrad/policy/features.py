@@ -4,8 +4,9 @@ What changes is local, so that after an elimination only vertices nearby are loo
 large the graph is: places are relative to its length, and prices to their mean.
 """
 
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,52 +16,23 @@ from ..elimination.compiling import compiled, inlined
 from ..elimination.kernels import DONE, EDGES, LIVE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, price_of, undo
 from ..elimination.problem import Problem
 
+# What is told of both sides stands side by side: first before, then after the vertex.
 DYNAMIC = (
-    "price",
-    "slack",
-    "predecessors",
-    "successors",
-    "one_predecessor",
-    "one_successor",
-    "created",
-    "merged",
-    "live",
-    "change_before",
-    "change_after",
-    "largest_change",
-    "smallest_change",
-    "cheapest_neighbour",
-    "price_before",
-    "price_after",
-    "slack_before",
-    "slack_after",
-    "inputs_before",
-    "outputs_after",
-)
+    "price", "slack", "predecessors", "successors", "one_predecessor", "one_successor", "created", "merged", "live",
+    "change_before", "change_after", "largest_change", "smallest_change", "cheapest_neighbour", "price_before",
+    "price_after", "slack_before", "slack_after", "inputs_before", "outputs_after",
+)  # fmt: skip
 STATIC = ("bound", "position", "elements", "inputs", "outputs", "depth", "height")
 FEATURES = (*DYNAMIC, *STATIC)
-# Places in a row of features. What is told of both sides stands side by side: first before, then after the vertex.
-PRICE = DYNAMIC.index("price")
-SLACK = DYNAMIC.index("slack")
-PREDECESSORS = DYNAMIC.index("predecessors")
-ONE_PREDECESSOR = DYNAMIC.index("one_predecessor")
-CREATED = DYNAMIC.index("created")
-MERGED = DYNAMIC.index("merged")
-LIVE_CHANGE = DYNAMIC.index("live")
-CHANGE_BEFORE = DYNAMIC.index("change_before")
-LARGEST_CHANGE = DYNAMIC.index("largest_change")
-SMALLEST_CHANGE = DYNAMIC.index("smallest_change")
-CHEAPEST = DYNAMIC.index("cheapest_neighbour")
-PRICE_BEFORE = DYNAMIC.index("price_before")
-SLACK_BEFORE = DYNAMIC.index("slack_before")
-INPUTS_BEFORE = DYNAMIC.index("inputs_before")
+# By its name, the place of a feature in a row; the compiler knows these numbers.
+AT: Any = namedtuple("Places", FEATURES)(*range(len(FEATURES)))
 # The mean price of a vertex of the whole graph is described as the logarithm of this, plus one.
 UNITS = 4.0
 # How the price of the cheapest neighbour is described where there is none.
 DEAR = 8.0
 
 
-class Board(NamedTuple):
+class Facts(NamedTuple):
     """The facts from which features are made, by vertex.
 
     Attributes:
@@ -76,14 +48,14 @@ class Board(NamedTuple):
     features: np.ndarray
 
 
-def new_board(problem: Problem) -> Board:
-    """The board of the whole graph, with prices, before any vertex is described."""
+def facts_of(problem: Problem) -> Facts:
+    """The facts of the whole graph, with prices, before any vertex is described."""
     bound, price = problem.vertex_bounds(), np.zeros(problem.size)
     problem.call(_price_all, price)
     unit = max(float(price.mean()), 1e-3) if problem.size else 1.0
     features = np.zeros((problem.size, len(FEATURES)), np.float32)
     features[:, len(DYNAMIC) :] = _static(problem.graph, bound / unit)
-    return Board(np.array([unit]), bound, price, features)
+    return Facts(np.array([unit]), bound, price, features)
 
 
 @compiled
@@ -140,63 +112,63 @@ def _compressed(value):
 
 
 @inlined
-def _compressed_price(board, price):
-    return _compressed(price * UNITS / board.unit[0])
+def _compressed_price(facts, price):
+    return _compressed(price * UNITS / facts.unit[0])
 
 
 @compiled
-def _look(net, table, prices, board, vertex, side):
+def _look(net, table, prices, facts, vertex, side):
     """Write what stands before (``side`` is 0) or after (1) the vertex that was just eliminated. Returns a status and
     how many neighbours there are."""
-    row, following = board.features[vertex], NEXT_IN if side == 0 else NEXT_OUT
+    row, following = facts.features[vertex], NEXT_IN if side == 0 else NEXT_OUT
     degree, ends, change, paid, slack = 0, 0, 0.0, 0.0, 0.0
     edge = net.edges[vertex, following]
     while edge != vertex:
         node = net.edges[edge, SOURCE if side == 0 else TARGET]
         degree += 1
-        if node >= len(board.price):
+        if node >= len(facts.price):
             ends += 1
         else:
             after = price_of(net, table, prices, node)
             if after < 0:
                 return int(-after), degree
-            difference = after - board.price[node]
+            difference = after - facts.price[node]
             change += difference
-            paid += board.price[node]
-            slack += max(board.price[node] - board.bound[node], 0.0)
-            row[LARGEST_CHANGE] = max(row[LARGEST_CHANGE], difference)
-            row[SMALLEST_CHANGE] = min(row[SMALLEST_CHANGE], difference)
-            row[CHEAPEST] = min(row[CHEAPEST], board.price[node])
+            paid += facts.price[node]
+            slack += max(facts.price[node] - facts.bound[node], 0.0)
+            row[AT.largest_change] = max(row[AT.largest_change], difference)
+            row[AT.smallest_change] = min(row[AT.smallest_change], difference)
+            row[AT.cheapest_neighbour] = min(row[AT.cheapest_neighbour], facts.price[node])
         edge = net.edges[edge, following]
-    row[PREDECESSORS + side] = np.log1p(degree)
-    row[ONE_PREDECESSOR + side] = 1.0 if degree == 1 else 0.0
-    row[CHANGE_BEFORE + side] = _compressed_price(board, change)
-    row[PRICE_BEFORE + side] = _compressed_price(board, paid)
-    row[SLACK_BEFORE + side] = _compressed_price(board, slack)
-    row[INPUTS_BEFORE + side] = np.log1p(ends)
+    row[AT.predecessors + side] = np.log1p(degree)
+    row[AT.one_predecessor + side] = 1.0 if degree == 1 else 0.0
+    row[AT.change_before + side] = _compressed_price(facts, change)
+    row[AT.price_before + side] = _compressed_price(facts, paid)
+    row[AT.slack_before + side] = _compressed_price(facts, slack)
+    row[AT.inputs_before + side] = np.log1p(ends)
     return DONE, degree
 
 
 @compiled
-def describe(net, table, prices, board, vertex):
+def describe(net, table, prices, facts, vertex):
     """Write the features of ``vertex`` as the graph is now; the prices of its neighbours must be known. Returns a
     status."""
-    row, edges, live = board.features[vertex], net.now[EDGES], net.now[LIVE]
+    row, edges, live = facts.features[vertex], net.now[EDGES], net.now[LIVE]
     price = eliminate(net, table, prices, vertex)
     if price < 0:
         return int(-price)
     created, live = net.now[EDGES] - edges, net.now[LIVE] - live
-    row[LARGEST_CHANGE], row[SMALLEST_CHANGE], row[CHEAPEST] = 0.0, 0.0, np.inf
-    status, predecessors = _look(net, table, prices, board, vertex, 0)
+    row[AT.largest_change], row[AT.smallest_change], row[AT.cheapest_neighbour] = 0.0, 0.0, np.inf
+    status, predecessors = _look(net, table, prices, facts, vertex, 0)
     successors = 0
     if status == DONE:
-        status, successors = _look(net, table, prices, board, vertex, 1)
+        status, successors = _look(net, table, prices, facts, vertex, 1)
     undo(net)
-    row[PRICE] = _compressed_price(board, price)
-    row[SLACK] = _compressed_price(board, max(price - board.bound[vertex], 0.0))
-    row[CREATED], row[MERGED] = np.log1p(created), np.log1p(max(predecessors * successors - created, 0))
-    row[LIVE_CHANGE] = _compressed(float(live))
-    row[LARGEST_CHANGE] = _compressed_price(board, row[LARGEST_CHANGE])
-    row[SMALLEST_CHANGE] = _compressed_price(board, row[SMALLEST_CHANGE])
-    row[CHEAPEST] = min(_compressed_price(board, row[CHEAPEST]), DEAR)
+    row[AT.price] = _compressed_price(facts, price)
+    row[AT.slack] = _compressed_price(facts, max(price - facts.bound[vertex], 0.0))
+    row[AT.created], row[AT.merged] = np.log1p(created), np.log1p(max(predecessors * successors - created, 0))
+    row[AT.live] = _compressed(float(live))
+    row[AT.largest_change] = _compressed_price(facts, row[AT.largest_change])
+    row[AT.smallest_change] = _compressed_price(facts, row[AT.smallest_change])
+    row[AT.cheapest_neighbour] = min(_compressed_price(facts, row[AT.cheapest_neighbour]), DEAR)
     return status

@@ -8,7 +8,7 @@ from ..elimination.compiling import compiled
 from ..elimination.kernels import DEPTH, DONE, eliminate, list_neighbours, price_of
 from ..elimination.problem import Problem
 from ..elimination.random_numbers import random_unit
-from .features import FEATURES, Board, describe, new_board
+from .features import FEATURES, Facts, describe, facts_of
 from .network import Network, score
 
 # Places in `Game.at`.
@@ -30,7 +30,7 @@ class Game(NamedTuple):
         log: the features of all vertices before each move, or nothing.
     """
 
-    board: Board
+    facts: Facts
     order: np.ndarray
     done: np.ndarray
     touched: np.ndarray
@@ -46,7 +46,7 @@ class Game(NamedTuple):
 def new_game(problem: Problem, network: Network, seed: int, log: bool = False) -> Game:
     size, nodes = problem.size, len(problem.numbers)
     return Game(
-        board=new_board(problem),
+        facts=facts_of(problem),
         order=np.zeros(size, np.int32),
         done=np.zeros(size, np.bool_),
         touched=np.arange(size, dtype=np.int32),
@@ -68,14 +68,14 @@ def look_again(net, table, prices, network, game):
         price = price_of(net, table, prices, vertex)
         if price < 0:
             return int(-price)
-        game.board.price[vertex] = price
+        game.facts.price[vertex] = price
         game.at[PRICED] += 1
     while game.at[SCORED] < game.at[TOUCHED]:
         vertex = game.touched[game.at[SCORED]]
-        status = describe(net, table, prices, game.board, vertex)
+        status = describe(net, table, prices, game.facts, vertex)
         if status != DONE:
             return status
-        game.scores[vertex] = score(network, game.board.features[vertex], game.hidden[0], game.hidden[1])
+        game.scores[vertex] = score(network, game.facts.features[vertex], game.hidden[0], game.hidden[1])
         game.at[SCORED] += 1
     return DONE
 
@@ -119,7 +119,7 @@ def _chosen(game, temperature):
 def _record(game, place):
     for vertex in range(len(game.order)):
         for feature in range(game.log.shape[2]):
-            game.log[place, vertex, feature] = game.board.features[vertex, feature]
+            game.log[place, vertex, feature] = game.facts.features[vertex, feature]
 
 
 @compiled

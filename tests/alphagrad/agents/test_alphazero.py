@@ -20,7 +20,7 @@ def self_play():
     games = Games.of([tiny_graph(), tiny_graph(seed=0, intermediates=9)])
     agent = AlphaZero(replace(ALPHAZERO, environments=4, simulations=4), games.boards.sizes)
     network = agent.init(jax.random.key(0)).network
-    play = jax.jit(lambda tasks, keys: agent.self_play(network, games.boards, tasks, keys))
+    play = jax.jit(lambda tasks, keys: agent.play(network, games.boards, tasks, keys))
     return games, play, *play(jnp.array([0, 1, 0, 1]), jax.random.split(jax.random.key(1), 4))
 
 
@@ -35,9 +35,9 @@ def test_games_are_elimination_orders_that_cost_what_the_plan_counts(self_play):
 
 def test_improved_policies_are_distributions_over_legal_actions(self_play):
     games, _, episodes, policies = self_play
-    replay = games.boards.environments(episodes.tasks).replay(episodes.actions)
-    legal = ~replay.seen.eliminated & games.boards.tables.intermediate[episodes.tasks]
-    active = np.asarray(replay.active)
+    played = games.boards.environments(episodes.tasks).replay(episodes.actions)
+    legal = ~played.seen.eliminated & games.boards.tables.intermediate[episodes.tasks]
+    active, policies = np.asarray(played.active), jnp.swapaxes(policies, 0, 1)
     np.testing.assert_allclose(policies.sum(-1)[active], 1, rtol=1e-5)
     assert np.all(np.asarray(policies)[active][~np.asarray(legal)[active]] == 0)
     assert active.sum(0).tolist() == [7, 9, 7, 9]

@@ -26,7 +26,7 @@ MEASURED = """
 import sys, resource
 import alphagrad
 from alphagrad import tasks
-from alphagrad.fitting import Fitting
+from alphagrad.agents.fitting import Fitting
 from alphagrad.agents.games import Games
 import jax
 small = alphagrad.NetworkConfig(layers=2, channels=2)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from alphagrad.agents.games import Games
-from alphagrad.agents.networks import ILLEGAL, NetworkConfig, PolicyNetwork, PolicyValueNetwork, ValueNetwork
-from alphagrad.game.rules import Sizes
+from alphagrad.agents.networks import ILLEGAL, NetworkConfig, PolicyValueNetwork
+from alphagrad.game import Sizes
 
 from .tiny import NETWORK, tiny_graph
 
@@ -17,7 +17,7 @@ HINTS = jnp.linspace(0.0, 2.0, 18).reshape(6, 3)
 
 @pytest.fixture(scope="module")
 def network():
-    return eqx.filter_jit(PolicyValueNetwork(NETWORK, SIZES, jax.random.key(0)))
+    return eqx.filter_jit(PolicyValueNetwork.joint(NETWORK, SIZES, jax.random.key(0)))
 
 
 def observations(seed, batch=()):
@@ -59,31 +59,34 @@ def test_illegal_actions_have_probability_zero(network):
 
 def test_all_is_finite_when_no_vertex_is_left():
     value = lambda network: network(observations(1), HINTS, jnp.zeros(6, bool))[1]
-    result, gradient = jax.jit(jax.value_and_grad(value))(PolicyValueNetwork(NETWORK, SIZES, jax.random.key(0)))
+    result, gradient = jax.jit(jax.value_and_grad(value))(PolicyValueNetwork.joint(NETWORK, SIZES, jax.random.key(0)))
     assert result == 0
     assert all(jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
 
 
-def test_value_and_policy_networks_have_the_heads_of_the_joint_one():
-    observation = observations(3)
-    for kind, shape in ((PolicyNetwork, (6,)), (ValueNetwork, ())):
-        called = lambda key, kind=kind: kind(NETWORK, SIZES, key)(observation, HINTS, ALIVE)
-        assert jax.eval_shape(called, jax.random.key(0)).shape == shape
+def test_separate_networks_have_the_heads_of_the_joint_one():
+    other, observation = NetworkConfig(**{**vars(NETWORK), "layers": 2}), observations(3)
+    separate = PolicyValueNetwork.separate(NETWORK, other, SIZES, jax.random.key(0))
+    assert [(len(part.layers), len(part.heads)) for part in separate.parts] == [(1, 1), (2, 1)]
+    logits, value = jax.eval_shape(separate, observation, HINTS, ALIVE)
+    assert (logits.shape, value.shape) == ((6,), ())
 
 
 def test_half_precision_is_close(network):
     config = NetworkConfig(**{**vars(NETWORK), "dtype": "bfloat16"})
-    rough = eqx.filter_jit(PolicyValueNetwork(config, SIZES, jax.random.key(0)))
+    rough = eqx.filter_jit(PolicyValueNetwork.joint(config, SIZES, jax.random.key(0)))
     for one, other in zip(network(observations(1), HINTS, ALIVE), rough(observations(1), HINTS, ALIVE), strict=True):
         np.testing.assert_allclose(one, other, atol=0.03)
 
 
 def test_the_paper_s_network_has_its_sizes():
-    network = jax.eval_shape(lambda key: PolicyValueNetwork(NetworkConfig(), SIZES, key), jax.random.key(0))
-    assert len(network.backbone.layers) == 6
-    assert [layer.weight.shape[1] for layer in network.policy.layers] == [256, 128, 1]
-    assert [layer.weight.shape[1] for layer in network.value.layers] == [256, 128, 64, 1]
-    assert network.backbone.convolution.shape[:2] == (3, 5)
+    network = jax.eval_shape(lambda key: PolicyValueNetwork.joint(NetworkConfig(), SIZES, key), jax.random.key(0))
+    (tokens,) = network.parts
+    assert len(tokens.layers) == 6
+    policy, value = ([layer.out_features for layer in head.layers] for head in tokens.heads)
+    assert policy == [256, 128, 1]
+    assert value == [256, 128, 64, 1]
+    assert tokens.convolution.shape[:2] == (3, 5)
 
 
 def test_padding_to_a_larger_game_changes_no_legal_action():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alphagrad
-from alphagrad.agents.games import Episodes, Games, ValueScale, costs_to_go
+from alphagrad.agents.games import Games, ValueScale, costs_to_go
 from alphagrad.agents.ppo import PPO as Agent
 from alphagrad.agents.training import train
 from alphagrad.errors import SearchError
@@ -27,13 +27,13 @@ def test_values_are_read_back_as_costs(scaling):
 def test_advantages_without_decay_are_what_was_paid_less_than_expected():
     games = Games.of([tiny_graph(), tiny_graph(seed=0, intermediates=9)])
     agent = Agent(replace(PPO, trace=1.0), games.boards.sizes)
-    networks = agent.init(jax.random.key(3)).networks
+    network = agent.init(jax.random.key(3)).network
     actions = jnp.array([[3, 1, 0, 2, 4, 6, 5, 0, 0], [8, 7, 6, 5, 4, 3, 2, 1, 0]], jnp.int32)
     environments = games.boards.environments(jnp.arange(2))
     replay = environments.replay(actions)
-    found = agent._advantages(networks.value, games.boards, Episodes(jnp.arange(2), actions, jnp.zeros(2)))
+    found = agent._advantages(network, environments, actions)
     views = [environments.view(jax.tree.map(lambda leaf: leaf[move], replay.seen)) for move in range(9)]
-    expected = jnp.stack([agent._values.cost(networks.value(*view), environments.references) for view in views])
+    expected = jnp.stack([agent._values.cost(network(*view)[1], environments.references) for view in views])
     paid = costs_to_go(replay.costs) / environments.references
     active = np.asarray(replay.active)
     np.testing.assert_allclose(found[active], (expected - paid)[active], rtol=1e-4, atol=1e-5)

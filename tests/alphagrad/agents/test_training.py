@@ -17,19 +17,19 @@ from alphagrad.agents.checkpoints import CheckpointWarning
 from alphagrad.agents.run_folder import RunError
 from alphagrad.agents.training import train
 from alphagrad.errors import AlphagradError, SearchError
-from alphagrad.game.rules import Sizes
+from alphagrad.game import Sizes
 from alphagrad.tasks import TASKS
 from graphax import Order
 
 from .tiny import NETWORK, PPO, tiny_graph
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # Small, since all that matters here is whether runs are the same.
 AGENT = replace(PPO, environments=8, epochs=1, value_network=replace(NETWORK, layers=0))
 SCRIPT = """
 import sys
 import tests.conftest
-from alphagrad.training import train
+from alphagrad.agents.training import train
 from tests.alphagrad.agents.test_training import AGENT, targets
 train(targets(), AGENT, iterations=60, folder=sys.argv[1], checkpoint_every=2, until_optimal=False)
 """
@@ -115,7 +115,6 @@ def test_a_killed_run_ends_like_an_unbroken_one(unbroken, tmp_path):
     assert_same(run(folder, 60), folder, *unbroken[:2])
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_two_processes_train_as_one(unbroken, tmp_path):
     with socket.socket() as free:

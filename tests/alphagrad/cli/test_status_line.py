@@ -8,7 +8,7 @@ import pytest
 from alphagrad.agents import training
 from alphagrad.cli import status_line
 from alphagrad.cli.status_line import StatusLine
-from alphagrad.policy.training import __main__ as policy_training
+from alphagrad.policy.training import course
 
 from .commands import alphagrad
 
@@ -92,7 +92,7 @@ def test_data_are_apart_from_lines():
 
 
 def test_training_the_policy_says_how_it_stands(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(policy_training.Training, "_imitate", lambda self, network: time.sleep(5 * MINUTE))
-    monkeypatch.setattr(policy_training.Training, "_play", lambda self, network: self._announce("games: step 1 of 2…"))
-    policy_training.main(["--folder", str(tmp_path)])
+    monkeypatch.setattr(course.Training, "_imitate", lambda self, network: time.sleep(5 * MINUTE))
+    monkeypatch.setattr(course.Training, "_play", lambda self, network: self._announce("games: step 1 of 2…"))
+    course.main(["--folder", str(tmp_path)])
     assert "working…" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from matplotlib import use
 from alphagrad.agents import presets, settings, training
 from alphagrad.agents.run_folder import RunError
 from alphagrad.cli import status_line
-from alphagrad.cli import train as train_command
+from alphagrad.cli.train import AgentName, Preset, Train
 from alphagrad.errors import SearchError
 from alphagrad.plot import learning_curve
 from alphagrad.tasks import TASKS, get
@@ -254,13 +254,10 @@ def test_an_interruption_with_nothing_found_is_one(monkeypatch):
 
 
 def test_joint_is_all_tasks_and_generated_functions():
-    options = train_command.Options(
-        train_command.AgentName.ppo, (), True, 2, None, 5.0, None, 1, "raw", "multiplications",
-        train_command.Preset.small, (),
-    )  # fmt: skip
-    assert list(train_command._targets(options)) == [*TASKS, "random_function(0)", "random_function(1)"]
-    assert str(options.default_folder([])) == "runs/ppo-joint-generated2-1"
-    assert options.command().startswith("alphagrad train ppo --joint --generated 2 --seconds 5.0 ")
+    command = Train(AgentName.ppo, joint=True, generated=2, seconds=5.0, seed=1, preset=Preset.small)
+    assert list(command.targets()) == [*TASKS, "random_function(0)", "random_function(1)"]
+    assert str(command.default_folder([])) == "runs/ppo-joint-generated2-1"
+    assert command.command().startswith("alphagrad train ppo --joint --generated 2 --seconds 5.0 ")
 
 
 def test_settings_have_the_types_of_their_fields():

@@ -10,8 +10,8 @@ pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env
 
 from alphagrad.errors import AlphagradError
+from alphagrad.game import Sizes
 from alphagrad.game.environment import VertexEnvironment
-from alphagrad.game.rules import Sizes
 from alphagrad.tasks import TASKS
 from graphax import build_graph
 

@@ -15,10 +15,7 @@ from alphagrad.elimination import structures
 from alphagrad.elimination.objective import Objective
 from alphagrad.elimination.problem import Problem
 from alphagrad.errors import AlphagradError
-from alphagrad.game import rules as game
-from alphagrad.game.rules import (
-    ELIMINATED_TYPE,
-    OTHER_TYPE,
+from alphagrad.game import (
     Sizes,
     VertexGame,
     common_sizes,
@@ -32,6 +29,9 @@ from alphagrad.game.rules import (
     stack_tables,
     step,
 )
+from alphagrad.game import rules as game
+from alphagrad.game.rules import ELIMINATED_TYPE
+from alphagrad.game.tables import OTHER_TYPE
 from alphagrad.tasks import TASKS
 from graphax import build_graph
 from graphax.sparsity_types import sparsity_type

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from alphagrad.elimination.objective import Objective
 from alphagrad.elimination.problem import Problem
-from alphagrad.policy.features import FEATURES, STATIC, UNITS, new_board
+from alphagrad.policy.features import FEATURES, STATIC, UNITS, facts_of
 from alphagrad.policy.network import initial
 from alphagrad.policy.play import new_game, play
 from alphagrad.policy.training.lessons import surveyed
@@ -25,7 +25,7 @@ def check_state_features(graph, counting, seed):
     for place in range(0, problem.size, 1 + problem.size // 7):
         fresh, _ = surveyed(problem, NETWORK, game.order, place)
         left = game.order[place:]
-        np.testing.assert_allclose(game.log[place][left], fresh.board.features[left], atol=1e-5)
+        np.testing.assert_allclose(game.log[place][left], fresh.facts.features[left], atol=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
@@ -49,7 +49,7 @@ def test_features_of_a_known_graph():
     game, _ = surveyed(problem, NETWORK, np.array([0, 1], np.int32), 0)
     # The mean price of a and b is 2.5 units.
     unit = 2.5 / UNITS
-    a, b = (dict(zip(FEATURES, row.tolist(), strict=True)) for row in game.board.features)
+    a, b = (dict(zip(FEATURES, row.tolist(), strict=True)) for row in game.facts.features)
     # a = x·y has the two inputs before it and after it b and the second output.
     assert round(np.expm1(a["price"]) * unit, 3) == 4
     assert [round(np.expm1(a[name])) for name in ("predecessors", "successors", "created")] == [2, 2, 3]
@@ -67,6 +67,6 @@ def test_features_of_a_known_graph():
 
 
 def test_what_does_not_change_is_written_at_once():
-    board = new_board(Problem(TASKS["RoeFlux_3d"].graph(), Objective()))
-    assert np.isfinite(board.features).all()
-    assert (board.features[:, -len(STATIC) :].std(0) > 0).all()
+    facts = facts_of(Problem(TASKS["RoeFlux_3d"].graph(), Objective()))
+    assert np.isfinite(facts.features).all()
+    assert (facts.features[:, -len(STATIC) :].std(0) > 0).all()

@@ -7,6 +7,7 @@ goes on. The best network so far is ``policy.safetensors`` in the folder.
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,20 +16,21 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import numpy as np
+from typer import Option, Typer
 
 from ...agents.checkpoints import Checkpoints
+from ...agents.updates import Learner
+from ...cli.options import UsageError
 from ...cli.status_line import StatusLine
 from ...elimination.problem import Problem
 from ..network import Network, initial, save
 from ..play import policy_order
 from . import learn
-from .games import played_moves
-from .learn import Learner, Moves
-from .lessons import Lesson, lesson, taught, training_problem
+from .lessons import Lesson, Moves, lesson, played_moves, taught, training_problem
 
 BATCH = 256
 # Functions by seed: the first are learnt from with a teacher, others by playing, and others are measured on.
@@ -37,40 +39,23 @@ PLAYED, HELD_OUT = 2_000_000, 10_000_000
 
 @dataclass(frozen=True)
 class Config:
-    """How the policy is trained.
+    """How the policy is trained; the fields are the options of the command."""
 
-    Attributes:
-        folder: where the run is kept.
-        workers: processes that search, play and measure.
-        teachers: how many functions are learnt from with a teacher.
-        teacher_seconds: that the search has for each of them.
-        states: in one lesson, which is about one function.
-        rounds: of lessons; in each there are new states, and those of the round before.
-        epochs: how often the lessons of a round are gone through.
-        rate: of learning from lessons, annealed to zero.
-        iterations: of learning from own games.
-        graphs, games: functions, and games on each, in an iteration.
-        repertoire: on how many functions it plays.
-        self_play_rate: of learning from games, annealed to zero.
-        measure_every: iterations between measurements.
-        held_out: functions to measure on.
-    """
-
-    folder: Path = Path("runs/policy")
-    workers: int = 2
-    teachers: int = 1200
-    teacher_seconds: float = 0.4
-    states: int = 24
-    rounds: int = 5
-    epochs: int = 4
-    rate: float = 2e-3
-    iterations: int = 300
-    graphs: int = 24
-    games: int = 8
-    repertoire: int = 480
-    self_play_rate: float = 3e-4
-    measure_every: int = 20
-    held_out: int = 100
+    folder: Annotated[Path, Option(help="Where the run is kept.")] = Path("runs/policy")
+    workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
+    teachers: Annotated[int, Option(help="How many functions are learnt from with a teacher.")] = 1200
+    teacher_seconds: Annotated[float, Option(help="That the search has for each of them.")] = 0.4
+    states: Annotated[int, Option(help="In one lesson, which is about one function.")] = 24
+    rounds: Annotated[int, Option(help="Of lessons, each with new states and those of the round before.")] = 5
+    epochs: Annotated[int, Option(help="How often the lessons of a round are gone through.")] = 4
+    rate: Annotated[float, Option(help="Of learning from lessons, annealed to zero.")] = 2e-3
+    iterations: Annotated[int, Option(help="Of learning from own games.")] = 300
+    graphs: Annotated[int, Option(help="Functions in an iteration.")] = 24
+    games: Annotated[int, Option(help="Games on each of them.")] = 8
+    repertoire: Annotated[int, Option(help="On how many functions it plays.")] = 480
+    self_play_rate: Annotated[float, Option(help="Of learning from games, annealed to zero.")] = 3e-4
+    measure_every: Annotated[int, Option(help="Iterations between measurements.")] = 20
+    held_out: Annotated[int, Option(help="Functions to measure on.")] = 100
 
 
 class Training:
@@ -89,13 +74,13 @@ class Training:
         config, teachers = self._config, self._teachers()
         steps = 2 * config.rounds * config.epochs * (len(teachers) * config.states // BATCH)
         rule = learn.optimizer(config.rate, steps)
-        make = partial(_lesson, states=config.states)
         lessons: list[Lesson] = []
 
         def round_of_lessons(number: int, learner: Learner) -> Learner:
             nonlocal lessons
-            jobs = [(seed, order, _numpy(learner), number) for seed, order in teachers.items()]
-            lessons = [*lessons[-1:], _joined(Lesson, self._pool.map(make, *zip(*jobs, strict=True), chunksize=4))]
+            now = _numpy(learner)
+            jobs = [(seed, order, now, config.states, [seed, number]) for seed, order in teachers.items()]
+            lessons = [*lessons[-1:], _joined(Lesson, self._map(lesson, jobs))]
             known = _joined(Lesson, lessons)
             for batch in _batches(np.random.default_rng(number), len(known.legal), config.epochs):
                 learner, _ = learn.learn_from_lesson(learner, Lesson(*(part[batch] for part in known)), rule)
@@ -106,18 +91,18 @@ class Training:
     def _play(self, network: Network) -> Network:
         config = self._config
         rule = learn.optimizer(config.self_play_rate, config.iterations)
-        play = partial(_games, games=config.games)
 
         def iteration(number: int, learner: Learner) -> Learner:
-            first = number * config.graphs
-            jobs = [
-                (PLAYED + (first + place) % config.repertoire, _numpy(learner), number)
-                for place in range(config.graphs)
-            ]
-            moves = _joined(Moves, self._pool.map(play, *zip(*jobs, strict=True)))
-            return learn.learn_from_games(learner, moves, rule)[0]
+            first, now = number * config.graphs, _numpy(learner)
+            seeds = [PLAYED + (first + place) % config.repertoire for place in range(config.graphs)]
+            jobs = [(seed, now, config.games, [seed, number]) for seed in seeds]
+            return learn.learn_from_games(learner, _joined(Moves, self._map(played_moves, jobs, 1)), rule)[0]
 
         return self._steps("games", iteration, learn.begin(network, rule), config.iterations, config.measure_every)
+
+    def _map(self, function: Callable, jobs: Sequence[tuple], chunksize: int = 4) -> Iterator[Any]:
+        """What the workers make of each job, which is the seed of a problem and what else the function wants."""
+        return self._pool.map(partial(_of_seed, function), *zip(*jobs, strict=True), chunksize=chunksize)
 
     def _steps(
         self, name: str, step: Callable[[int, Learner], Learner], learner: Learner, steps: int, every: int
@@ -139,9 +124,9 @@ class Training:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         found = {seed: np.array(order, np.int32) for seed, order in map(json.loads, lines)}
         wanted = [seed for seed in range(config.teachers) if seed not in found]
-        teach = partial(_teacher, seconds=config.teacher_seconds)
+        taught_orders = self._map(taught, [(seed, config.teacher_seconds) for seed in wanted], 1) if wanted else ()
         with path.open("a", encoding="utf-8") as file:
-            for seed, order in zip(wanted, self._pool.map(teach, wanted), strict=True):
+            for seed, order in zip(wanted, taught_orders, strict=True):
                 self._announce(f"teachers: {len(found)} of {config.teachers}…")
                 found[seed] = order
                 file.write(json.dumps([seed, order.tolist()]) + "\n")
@@ -151,7 +136,7 @@ class Training:
     def _measure(self, stage: str, step: int, network: Network) -> None:
         """Against Markowitz on functions that are not learnt from: the mean ratio, and on how many it is better."""
         seeds = range(HELD_OUT, HELD_OUT + self._config.held_out)
-        pairs = list(self._pool.map(partial(_costs, network=network), seeds, chunksize=4))
+        pairs = self._map(_costs, [(seed, network) for seed in seeds])
         ours, markowitz = (np.array(column, float) for column in zip(*pairs, strict=True))
         ratio = float(np.mean(ours / markowitz))
         line = {
@@ -175,21 +160,12 @@ def _problem(seed: int) -> Problem:
     return training_problem(seed)
 
 
-def _teacher(seed: int, seconds: float) -> np.ndarray:
-    return taught(_problem(seed), seconds)
+def _of_seed(function: Callable, seed: int, *args: Any) -> Any:
+    return function(_problem(seed), *args)
 
 
-def _lesson(seed: int, teacher: np.ndarray, network: Network, number: int, states: int) -> Lesson:
-    return lesson(_problem(seed), teacher, network, states, [seed, number])
-
-
-def _games(seed: int, network: Network, number: int, games: int) -> Moves:
-    return played_moves(_problem(seed), network, games, [seed, number])
-
-
-def _costs(seed: int, network: Network) -> tuple[float, float]:
+def _costs(problem: Problem, network: Network) -> tuple[float, float]:
     """Of the policy's order, and of Markowitz's."""
-    problem = _problem(seed)
     markowitz = problem.graph.cost("markowitz", problem.objective.counting)
     return problem.value(policy_order(problem, network)), problem.objective.value(markowitz)
 
@@ -209,8 +185,13 @@ def _batches(rng: np.random.Generator, states: int, epochs: int) -> Iterator[np.
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    import tyro
-
-    config = tyro.cli(Config, args=arguments, description=__doc__)
-    with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
-        Training(config, pool, line.show).run()
+    command = Typer(add_completion=False, rich_markup_mode=None)
+    command.command(help=__doc__)(Config)
+    try:
+        config = command(arguments, standalone_mode=False)
+    except UsageError as error:
+        sys.exit(f"{error.format_message()} See python -m {__package__} --help")
+    # Help is all that was asked for otherwise.
+    if isinstance(config, Config):
+        with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
+            Training(config, pool, line.show).run()

@@ -1,37 +1,20 @@
 """How the policy learns: from lessons, and from games of its own."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import Array
 from jax.typing import ArrayLike
 
+from ...agents.updates import Learner
 from ..network import Network
-from .lessons import Lesson
+from .lessons import Lesson, Moves
 
 # A move that loses so much, in mean prices of a move, is as good as a third of the best.
 TOLERANCE = 0.1
-
-
-class Learner(NamedTuple):
-    """What changes with every step."""
-
-    network: Network
-    optimizer: Any
-
-
-class Moves(NamedTuple):
-    """Moves of the policy's own games: the state before, the move, and how much better its game was than others on the
-    same graph."""
-
-    features: np.ndarray
-    legal: np.ndarray
-    chosen: np.ndarray
-    advantages: np.ndarray
 
 
 def optimizer(rate: float, steps: int) -> optax.GradientTransformation:
@@ -39,8 +22,7 @@ def optimizer(rate: float, steps: int) -> optax.GradientTransformation:
 
 
 def begin(network: Network, rule: optax.GradientTransformation) -> Learner:
-    network = jax.tree.map(jnp.asarray, network)
-    return Learner(network, rule.init(network))
+    return Learner.begin(jax.tree.map(jnp.asarray, network), rule)
 
 
 def scores(network: Network, features: ArrayLike) -> Array:
@@ -66,18 +48,15 @@ def self_play_loss(network: Network, moves: Moves) -> Array:
     return -jnp.mean(moves.advantages * chosen)
 
 
-@partial(jax.jit, static_argnames=("rule",))
-def learn_from_lesson(learner: Learner, lesson: Lesson, rule: optax.GradientTransformation) -> tuple[Learner, Array]:
-    return _step(learner, rule, *jax.value_and_grad(imitation_loss)(learner.network, lesson))
+def _learning_from(loss: Callable[[Network, Any], Array]) -> Callable[..., tuple[Learner, Array]]:
+    """A compiled step: from a learner, what it learns from and the optimizer to the next learner and the loss."""
+
+    def learn(learner: Learner, seen: Any, rule: optax.GradientTransformation) -> tuple[Learner, Array]:
+        value, gradient = jax.value_and_grad(loss)(learner.network, seen)
+        return learner.stepped(gradient, rule), value
+
+    return jax.jit(learn, static_argnames="rule")
 
 
-@partial(jax.jit, static_argnames=("rule",))
-def learn_from_games(learner: Learner, moves: Moves, rule: optax.GradientTransformation) -> tuple[Learner, Array]:
-    return _step(learner, rule, *jax.value_and_grad(self_play_loss)(learner.network, moves))
-
-
-def _step(
-    learner: Learner, rule: optax.GradientTransformation, loss: Array, gradient: Network
-) -> tuple[Learner, Array]:
-    change, state = rule.update(gradient, learner.optimizer, learner.network)
-    return Learner(optax.apply_updates(learner.network, change), state), loss
+learn_from_lesson = _learning_from(imitation_loss)
+learn_from_games = _learning_from(self_play_loss)

@@ -1,4 +1,4 @@
-"""What the policy learns from: generated functions, and for states of their games what each move would lose.
+"""What the policy learns from: generated functions, what each move in states of their games would lose, and games.
 
 A teacher's order, found by search, says how a game goes on well from any state: by what is left of it. What a move
 loses is how much dearer the game gets if the move is made first and the rest follows in the teacher's order.
@@ -30,6 +30,8 @@ FIRST_SEED = 1_000_000
 REPLACEMENT = 500_000_000
 # The most vertices of a function to learn from.
 LARGEST = 140
+# How many moves of a game are learnt from.
+MOVES = 24
 
 
 class Lesson(NamedTuple):
@@ -39,6 +41,16 @@ class Lesson(NamedTuple):
     features: np.ndarray
     losses: np.ndarray
     legal: np.ndarray
+
+
+class Moves(NamedTuple):
+    """Moves of the policy's own games: the state before, the move, and how much better its game was than others on the
+    same graph."""
+
+    features: np.ndarray
+    legal: np.ndarray
+    chosen: np.ndarray
+    advantages: np.ndarray
 
 
 def training_graph(seed: int) -> ComputationGraph:
@@ -137,7 +149,7 @@ def lesson(problem: Problem, teacher: np.ndarray, network: Network, states: int,
         start = (teacher if number % 2 == 0 else own.order)[:cursor]
         order = np.concatenate([start, teacher[~np.isin(teacher, start)]]).astype(np.int32)
         game, losses = surveyed(problem, network, order, cursor)
-        parts.append((game.board.features, losses / scale, ~game.done))
+        parts.append((game.facts.features, losses / scale, ~game.done))
     return Lesson(*(padded(np.stack(part)) for part in zip(*parts, strict=True)))
 
 
@@ -151,6 +163,27 @@ def surveyed(problem: Problem, network: Network, order: np.ndarray, cursor: int)
     game.at[:] = cursor, size - cursor, 0, 0
     problem.call(_survey, network, game, order, cursor, np.zeros(size), np.zeros(size, np.uint64), losses)
     return game, losses
+
+
+def played_moves(problem: Problem, network: Network, games: int, seed: Sequence[int]) -> Moves:
+    """Some moves of several games on one graph; a game is as good as it is cheaper than the others."""
+    rng = np.random.default_rng(seed)
+    played = [new_game(problem, network, int(rng.integers(1 << 31)), log=True) for _ in range(games)]
+    for game in played:
+        problem.call(play, network, game, 1.0)
+    costs = np.array([problem.value(game.order) for game in played], float)
+    # Where games cost nearly the same, what differs is not worth learning.
+    advantages = (costs.mean() - costs) / (costs.std() + 0.002 * costs.mean() + 1e-6)
+    features, legal, chosen = [], [], []
+    for game in played:
+        for place in rng.integers(0, problem.size, MOVES):
+            left = np.ones(problem.size, bool)
+            left[game.order[:place]] = False
+            features.append(game.log[place])
+            legal.append(left)
+            chosen.append(game.order[place])
+    weights = np.repeat(advantages, MOVES).astype(np.float32)
+    return Moves(padded(np.stack(features)), padded(np.stack(legal)), np.array(chosen), weights)
 
 
 def padded(states: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ Layer = Callable[..., Any]
 
 def random_network(seed: int) -> tuple[Callable, tuple[np.ndarray, ...]]:
     """A function of an input and of parameters, and example arguments."""
-    builder = _Builder(np.random.default_rng([seed, 3]))
+    builder = _NetworkBuilder(np.random.default_rng([seed, 3]))
     layers = [builder.layer() for _ in range(builder.rng.integers(2, 7))]
     with_loss, residual = builder.rng.random() < 0.7, builder.rng.random(len(layers)) < 0.4
     target = builder.rng.normal(size=builder.shape)
@@ -25,7 +25,7 @@ def random_network(seed: int) -> tuple[Callable, tuple[np.ndarray, ...]]:
     return network, (builder.rng.normal(size=builder.first_shape), *builder.parameters)
 
 
-class _Builder:
+class _NetworkBuilder:
     """Draws layers one after the other and makes the parameters they need."""
 
     def __init__(self, rng: np.random.Generator):

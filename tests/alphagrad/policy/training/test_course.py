@@ -7,8 +7,7 @@ from alphagrad.policy.features import FEATURES
 from alphagrad.policy.network import initial, load
 from alphagrad.policy.training import learn
 from alphagrad.policy.training.course import main
-from alphagrad.policy.training.learn import Moves
-from alphagrad.policy.training.lessons import Lesson
+from alphagrad.policy.training.lessons import Lesson, Moves
 
 COUNTS = {
     "workers": 1, "teachers": 11, "teacher-seconds": 0.02, "rounds": 1, "epochs": 2, "graphs": 2, "games": 2,

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from alphagrad.policy.network import initial
-from alphagrad.policy.training.games import MOVES, played_moves
-from alphagrad.policy.training.lessons import LARGEST, lesson, surveyed, training_problem
+from alphagrad.policy.training.lessons import LARGEST, MOVES, lesson, played_moves, surveyed, training_problem
 
 NETWORK = initial(0, hidden=8)
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from graphax import ComputationGraph
 
+from .. import game
 from ..elimination.objective import Objective, baselines
 from ..finders.records import best_known
-from ..game import rules as game
-from ..game.rules import GameState, GameTables, VertexGame
+from ..game import GameState, GameTables, VertexGame
 
 HELP = "type the number of a vertex to eliminate, or: hint, undo, quit"
 WIDTH = 110
@@ -30,7 +30,7 @@ def listed(costs: dict[str, float | None]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {cost:g}" for name, cost in costs.items() if cost is not None)
 
 
-class Board:
+class TypedGame:
     """A game under way; it remembers all states, so that moves can be undone."""
 
     def __init__(self, graph: ComputationGraph, objective: Objective, say: Callable[[str], None]):
@@ -72,26 +72,18 @@ class Board:
         if typed == "hint":
             cheapest = min(prices, key=lambda vertex: prices[vertex])
             self._say(f"the cheapest now is {cheapest}, for {prices[cheapest]:g}")
+        elif typed == "undo" and not self._order:
+            self._say("there is nothing to undo")
         elif typed == "undo":
-            self._undo()
+            self._states.pop()
+            self._say(f"{self._order.pop()} is back")
         elif typed.isdecimal() and int(typed) in prices:
-            self._eliminate(int(typed))
+            self._order.append(int(typed))
+            state, cost = _step(self._game.tables, self._states[-1], self._game.actions(self._order[-1:])[0])
+            self._states.append(state)
+            self._say(f"{self._order[-1]} is eliminated, for {float(cost):g}")
         elif typed:
             self._say(f"{typed!r} is not a vertex that is there; {HELP}")
-
-    def _undo(self) -> None:
-        if not self._order:
-            self._say("there is nothing to undo")
-            return
-        self._states.pop()
-        self._say(f"{self._order.pop()} is back")
-
-    def _eliminate(self, vertex: int) -> None:
-        (action,) = self._game.actions([vertex])
-        state, cost = _step(self._game.tables, self._states[-1], action)
-        self._states.append(state)
-        self._order.append(vertex)
-        self._say(f"{vertex} is eliminated, for {float(cost):g}")
 
 
 def _typed() -> str | None:

@@ -1,18 +1,36 @@
-"""Where output may go, which is found out before there is any."""
+"""What commands print and write: answers, files that are checked before there is anything to write, interruptions."""
 
+import json
 import os
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from ..errors import SearchError
 
 PICTURES = (".png", ".svg", ".pdf")
+# As the shell has it for interrupted programs.
+INTERRUPTED = 130
 
 
-def check_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
+def answer(as_json: bool, document: Any, text: object) -> None:
+    """Print a result: as data, or for people."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)
+
+
+def interrupted(kept: str) -> typer.Exit:
+    """To be raised once everything there is has been printed; says what is kept of it."""
+    typer.echo(f"alphagrad: interrupted; {kept}", err=True)
+    return typer.Exit(INTERRUPTED)
+
+
+def check_writable(option: str, path: Path | None, suffixes: Sequence[str]) -> None:
     """Refuse a file that cannot be written."""
+    if path is None:
+        return
     if path.suffix not in suffixes:
         raise SearchError(f"{option} {path}: give it a name that ends in {' or '.join(suffixes)}")
     if not path.parent.is_dir():
@@ -21,8 +39,10 @@ def check_writable(option: str, path: Path, suffixes: Sequence[str]) -> None:
         raise SearchError(f"{option} {path}: it cannot be written; name another file")
 
 
-def check_folder(option: str, path: Path) -> None:
+def check_folder(option: str, path: Path | None) -> None:
     """Refuse a folder that is a file, or that can neither be written to nor made."""
+    if path is None:
+        return
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not there.is_dir():
         raise SearchError(f"{option} {path}: {'it' if there == path else there} is a file; name a folder")
@@ -37,6 +57,6 @@ def check_plot(path: Path | None) -> None:
         check_writable("--plot", path, PICTURES)
 
 
-def save_picture(drawing: tuple[Any, Any], path: Path) -> None:
+def save_plot(drawing: tuple[Any, Any], path: Path) -> None:
     """Write what functions of `alphagrad.plot` return, fine enough for print."""
     drawing[0].savefig(path, dpi=200)

@@ -1,0 +1,112 @@
+"""What both agents share: they play a game in every environment, then learn from these games in epochs and minibatches.
+
+The gradient of a minibatch is a sum over its moves. To compute it, a network keeps megabytes of intermediate results
+for every state. So the sum is computed in chunks of a few moves, and only the results of one chunk are in memory.
+"""
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from ..game import GameState, Sizes
+from .games import Boards, Environments, Episodes, ValueScale, costs_to_go
+from .networks import PolicyValueNetwork
+from .updates import (
+    NO_ACTION,
+    Learner,
+    filled_up,
+    in_chunks,
+    mean_over_devices,
+    minibatches,
+    moves_at_once,
+    summed_gradient,
+)
+
+Metrics = dict[str, Array]
+
+
+class Batch(NamedTuple):
+    """Moves to take a gradient of, [moves, games, ...] each; ``weights`` add up to 1 over a minibatch.
+
+    ``notes`` are what the agent noted about each move when it played.
+    """
+
+    states: GameState
+    actions: Array
+    notes: Any
+    targets: Array
+    weights: Array
+
+
+class Agent(ABC):
+    """A way to learn to play, on each device with some of the environments.
+
+    Attributes:
+        name: of the agent.
+        config: how it plays and learns.
+        sizes: of the games it plays.
+        minibatches: into which the games of an iteration are divided.
+    """
+
+    name: str
+
+    def __init__(self, config: Any, sizes: Sizes, minibatches: int, optimizer: optax.GradientTransformation):
+        self.config, self.sizes, self.minibatches = config, sizes, minibatches
+        self._values = ValueScale(config.scaling)
+        self._optimizer = optax.chain(optax.clip_by_global_norm(config.largest_gradient), optimizer)
+
+    def init(self, key: Array) -> Learner:
+        """What the agent has learnt, at first nothing."""
+        return Learner.begin(self.network(key), self._optimizer)
+
+    def iterate(self, learner: Learner, boards: Boards, tasks: Array, keys: Array) -> tuple[Learner, Episodes, Metrics]:
+        """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
+        numbers to report."""
+        episodes, notes = self.play(learner.network, boards, tasks, keys)
+        games, moves = episodes.actions.shape
+        size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
+        parts = minibatches((tasks, episodes.actions, notes), self.minibatches)
+
+        def update(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
+            tasks, actions, notes = part
+            environments = boards.environments(tasks)
+            chunks = in_chunks(self._batch(environments, actions, notes, size), size)
+            summed = summed_gradient(partial(self.loss, environments), learner.network, chunks)
+            gradient, metrics = mean_over_devices(summed)
+            return learner.stepped(gradient, self._optimizer), metrics
+
+        def epoch(learner: Learner, _: Array) -> tuple[Learner, Metrics]:
+            return jax.lax.scan(update, learner, parts)
+
+        learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
+        return learner, episodes, jax.tree.map(jnp.mean, metrics)
+
+    def _batch(self, environments: Environments, actions: Array, notes: Any, size: int) -> Batch:
+        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
+        actions = filled_up(actions, size, NO_ACTION)
+        played = environments.replay(actions)
+        weights = played.active / mean_over_devices(jnp.sum(played.active))
+        notes = jax.tree.map(lambda leaf: jnp.swapaxes(filled_up(leaf, size), 0, 1), notes)
+        targets = self._values.target(costs_to_go(played.costs), environments.references)
+        return Batch(played.seen, actions.T, self.prepared(notes, weights), targets, weights)
+
+    def prepared(self, notes: Any, weights: Array) -> Any:
+        """The notes of a minibatch, [moves, games, ...], as the loss wants them."""
+        return notes
+
+    @abstractmethod
+    def network(self, key: Array) -> PolicyValueNetwork:
+        """The network that is to learn."""
+
+    @abstractmethod
+    def play(self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array) -> tuple[Episodes, Any]:
+        """A game of each task, and notes about each move, [games, moves, ...]."""
+
+    @abstractmethod
+    def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
+        """A sum over the moves of a chunk, and the numbers to report."""
