@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
-from graphax.terms import AnyStructure
 from graphax.graph import Edge, Vertex
+from graphax.terms import AnyStructure
 
 from ..elimination.structures import StructureTable
 from .algebra import algebra_of, described
