@@ -13,7 +13,8 @@ from jax import lax
 from . import part, terms
 from . import structure as algebra
 from .axes import Axis, Digit
-from .labelled import reshaped, transposed
+from .entries import Sparsity, sparsity_of
+from .labelled import reshaped, summed_in_groups, transposed
 from .part import Part
 from .structure import Product, Structure, Sum, Union
 from .terms import AnyStructure, Recipe, Terms, terms_of
@@ -129,18 +130,77 @@ class JacobianBlock:
         self._check_values()
         return reduce(lax.add, [part.todense(self._dtype()) for part in self.parts])
 
+    @property
+    def sparsity(self) -> Sparsity:
+        """Where the entries are that can differ from zero: rows and columns of the flattened matrix."""
+        return sparsity_of(self.structure)
+
+    def indices(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the entries, sorted, each once; `data` has their numbers."""
+        return self.sparsity.rows, self.sparsity.columns
+
+    @property
+    def data(self) -> jax.Array:
+        """The numbers at `indices`."""
+        self._check_values()
+        dtype, entries = self._dtype(), self.sparsity
+        parts = [part.data(dtype) for part in self.parts if part.structure.scale != 0.0]
+        numbers = jnp.concatenate(parts) if parts else jnp.zeros(0, dtype)
+        return numbers if entries.groups is None else summed_in_groups(numbers, 0, entries.groups, entries.nnz)
+
     def to_bcoo(self):
-        """The Jacobian as a `jax.experimental.sparse.BCOO` matrix with an entry for every stored position."""
+        """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates."""
         from jax.experimental import sparse
 
-        self._check_values()
-        parts = [part for part in self.parts if part.structure.scale != 0.0]
-        if not parts:
-            empty = jnp.zeros(0, self._dtype()), jnp.zeros((0, len(self.shape)), np.int32)
-            return sparse.BCOO(empty, shape=self.shape)
-        data = jnp.concatenate([part.data(self._dtype()) for part in parts])
-        indices = np.concatenate([part.indices() for part in parts]).astype(np.int32)
-        return sparse.BCOO((data, jnp.asarray(indices)), shape=self.shape)
+        entries = self.sparsity
+        places = np.unravel_index(entries.rows, entries.out_shape), np.unravel_index(entries.columns, entries.inp_shape)
+        indices = np.stack([*places[0], *places[1]], 1) if self.shape else np.zeros((entries.nnz, 0))
+        known = {"indices_sorted": True, "unique_indices": True}
+        return sparse.BCOO((self.data, jnp.asarray(indices.astype(np.int32))), shape=self.shape, **known)
+
+    def to_bcsr(self):
+        """The flattened matrix as a `jax.experimental.sparse.BCSR`."""
+        from jax.experimental import sparse
+
+        entries = self.sparsity
+        places = jnp.asarray(entries.columns.astype(np.int32)), jnp.asarray(entries.row_starts.astype(np.int32))
+        known = {"indices_sorted": True, "unique_indices": True}
+        return sparse.BCSR((self.data, *places), shape=entries.shape, **known)
+
+    def to_scipy(self, form: str = "csr") -> Any:
+        """The flattened matrix as a sparse array of SciPy: ``"csr"``, ``"csc"``, ``"coo"`` or ``"dia"``."""
+        from scipy.sparse import coo_array
+
+        return coo_array((np.asarray(self.data), self.indices()), shape=self.sparsity.shape).asformat(form)
+
+    def diagonals(self) -> tuple[np.ndarray, jax.Array]:
+        """The diagonals of the flattened matrix that have entries: their offsets (column minus row), and for each a row
+        of numbers, by column, as in `scipy.sparse.dia_array`."""
+        entries = self.sparsity
+        place = np.searchsorted(entries.offsets, entries.columns - entries.rows)
+        zeros = jnp.zeros((len(entries.offsets), entries.shape[1]), self._dtype())
+        return entries.offsets, zeros.at[place, entries.columns].set(self.data, unique_indices=True)
+
+    def as_linear_operator(self) -> Any:
+        """The flattened square matrix as an operator of lineax, of the simplest kind that it is: diagonal or
+        tridiagonal, so that `lineax.linear_solve` needs no dense matrix, or else one that is applied."""
+        import lineax
+
+        entries = self.sparsity
+        rows, columns = entries.shape
+        offsets = set(entries.offsets.tolist())
+        if rows == columns and offsets <= {-1, 0, 1}:
+            along, numbers = self.diagonals()
+            found = dict(zip(along.tolist(), numbers, strict=True))
+            main, lower, upper = (found.get(n, jnp.zeros(columns, self._dtype())) for n in (0, -1, 1))
+            if offsets <= {0}:
+                return lineax.DiagonalLinearOperator(main)
+            return lineax.TridiagonalLinearOperator(main, lower[: rows - 1], upper[1:])
+
+        def applied(vector: jax.Array) -> jax.Array:
+            return jnp.ravel(self.apply(jnp.reshape(vector, entries.inp_shape)))
+
+        return lineax.FunctionLinearOperator(applied, jax.ShapeDtypeStruct((columns,), self._dtype()))
 
     def apply(self, tangent: jax.Array) -> jax.Array:
         """The Jacobian times a tangent of the input, without making the Jacobian dense."""

@@ -32,7 +32,6 @@ from .labelled import (
     transposed,
     view,
 )
-from .positions import as_array
 from .structure import Product, Recast, Refinement, Structure, Sum, Union
 
 
@@ -85,20 +84,8 @@ class Part:
             return jnp.zeros(self.structure.out_shape + self.structure.inp_shape, dtype)
         return lax.convert_element_type(self.placed(self.structure.out + self.structure.inp), dtype)
 
-    def indices(self) -> np.ndarray:
-        """Where each stored or repeated entry is: one row for each, one column for each axis of the block."""
-        axes, sizes = self.structure.out + self.structure.inp, self.structure.sizes
-        grid = np.indices(sizes, sparse=True) if sizes else ()
-        columns = np.empty((prod(sizes), len(axes)), np.int64)
-        for column, axis in enumerate(axes):
-            position: Any = np.zeros((), np.int64)
-            for label, at, size in axis:
-                position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
-            columns[:, column] = np.broadcast_to(position, sizes).ravel()
-        return columns
-
     def data(self, dtype: Any) -> jax.Array:
-        """The numbers at those places."""
+        """A number for each value of all labels: those that are stored, and repetitions of them."""
         sizes = self.structure.sizes
         numbers = lax.broadcast_in_dim(self.coefficient(), sizes, self.structure.values)
         return lax.convert_element_type(reshaped(numbers, (prod(sizes),)), dtype)

@@ -1,0 +1,98 @@
+"""The entries of a Jacobian block, one by one: where they are, known without values, sorted and each named once."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .positions import as_array
+from .structure import Structure
+from .terms import AnyStructure, terms_of
+
+# Pictures in text have at most so many rows and columns.
+_ROWS, _COLUMNS = 24, 48
+
+
+@dataclass(frozen=True, eq=False)
+class Sparsity:
+    """Which entries of a Jacobian can differ from zero.
+
+    Attributes:
+        out_shape, inp_shape: the shapes of the output and of the input; entries are those of the matrix that both,
+            flattened, have.
+        rows, columns: where the entries are, row by row.
+        groups: for each number that the terms hold, or repeat, the entry that it is added to; None if each is an entry
+            of its own, in this order.
+    """
+
+    out_shape: tuple[int, ...]
+    inp_shape: tuple[int, ...]
+    rows: np.ndarray
+    columns: np.ndarray
+    groups: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the matrix."""
+        return prod(self.out_shape), prod(self.inp_shape)
+
+    @property
+    def nnz(self) -> int:
+        """How many entries there are."""
+        return len(self.rows)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """The diagonals that have entries: column minus row, ascending."""
+        return np.unique(self.columns - self.rows)
+
+    @cached_property
+    def row_starts(self) -> np.ndarray:
+        """Where each row begins among the entries, and where the last one ends."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=self.shape[0]))])
+
+    def spy(self, axes: Any = None, **style: Any) -> Any:
+        """Draw the entries with matplotlib, as `matplotlib.axes.Axes.spy` draws a matrix; returns the axes."""
+        if axes is None:
+            from matplotlib.figure import Figure
+
+            axes = Figure(layout="constrained").subplots()
+        rows, columns = self.shape
+        axes.plot(self.columns, self.rows, **({"linestyle": "", "marker": "s", "markersize": 2} | style))
+        axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), aspect="equal")
+        axes.xaxis.tick_top()
+        return axes
+
+    def __repr__(self):
+        rows, columns = self.shape
+        share = self.nnz / max(1, rows * columns)
+        lines = [f"Sparsity({rows}×{columns}, {self.nnz:,} entries, {share:.2g} of all)"]
+        height, width = min(rows, _ROWS), min(columns, _COLUMNS)
+        picture = np.full((height, width), "·")
+        picture[self.rows * height // max(1, rows), self.columns * width // max(1, columns)] = "■"
+        return "\n".join([*lines, *("".join(row) for row in picture)])
+
+
+@lru_cache(64)
+def sparsity_of(structure: AnyStructure) -> Sparsity:
+    """The entries of a structure."""
+    terms = [term for term in terms_of(structure) if term.scale != 0.0]
+    out_shape, inp_shape = structure.out_shape, structure.inp_shape
+    columns = prod(inp_shape)
+    keys = np.concatenate([_flat(term.out, term) * columns + _flat(term.inp, term) for term in terms] or [[]])
+    keys, groups = keys.astype(np.int64), None
+    if not np.all(keys[1:] > keys[:-1]):
+        keys, groups = np.unique(keys, return_inverse=True)
+    return Sparsity(out_shape, inp_shape, *np.divmod(keys, max(1, columns)), groups)
+
+
+def _flat(axes: tuple, structure: Structure) -> np.ndarray:
+    """The flattened position along some axes, for each value of all labels."""
+    sizes = structure.sizes
+    grid = np.indices(sizes, sparse=True) if sizes else ()
+    position: Any = np.zeros((), np.int64)
+    for label, at, size in (digit for axis in axes for digit in axis):
+        position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
+    return np.broadcast_to(position, sizes).ravel()
