@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from .modules import Moved, lazily
 
 if TYPE_CHECKING:
-    from .api import build_graph, hessve, jacve, value_and_jacve
+    from .api import build_graph, hessve, jacve, sparsity, value_and_jacve
     from .axes import Digit
     from .block import JacobianBlock
     from .check import check_jacobian
+    from .entries import Sparsity
     from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
     from .explanation import Explanation, explain
     from .graph import ComputationGraph
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from .rule import LinearCall, register_rule, supported_primitives
     from .sparsity_types import sparsity_type
     from .structure import Structure
+    from .terms import Terms
 
 _PLACES = {
-    "api": ("build_graph", "hessve", "jacve", "value_and_jacve"),
+    "api": ("build_graph", "hessve", "jacve", "sparsity", "value_and_jacve"),
     "axes": ("Digit",),
     "block": ("JacobianBlock",),
     "check": ("check_jacobian",),
+    "entries": ("Sparsity",),
     "errors": ("FingerprintError", "GraphaxError", "JacobianMismatch", "NativeError", "OrderError", "RuleError"),
     "explanation": ("Explanation", "explain"),
     "graph": ("ComputationGraph",),
@@ -41,6 +44,7 @@ _PLACES = {
     "rule": ("LinearCall", "register_rule", "supported_primitives"),
     "sparsity_types": ("sparsity_type",),
     "structure": ("Structure",),
+    "terms": ("Terms",),
 }
 __all__ = sorted(name for names in _PLACES.values() for name in names)
 # Counting and searching need shapes only, so JAX is not imported before something needs it.

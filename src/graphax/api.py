@@ -6,9 +6,12 @@ from typing import Any
 
 from jax.tree_util import tree_unflatten
 
+from . import _jax
 from .backend import check_backend
+from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
 from .pipeline import Pipeline
+from .structure import zero
 from .trace import Request, Traced, check_argnums, check_function
 
 
@@ -136,3 +139,28 @@ def build_graph(
     subexpressions first, which gives other vertex numbers.
     """
     return Pipeline(function, args, kwargs, Request(argnums, has_aux), simplify=simplify).graph
+
+
+def sparsity(
+    function: Callable,
+    *args: Any,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    order: Any = "auto",
+    **kwargs: Any,
+) -> Any:
+    """Which entries of the Jacobian of ``function`` can differ from zero, found without computing any.
+
+    Arguments under ``argnums`` may be arrays or `jax.ShapeDtypeStruct`s. Returns a `Sparsity` in place of every array
+    that `jacve` would return. Print one to see it; `Sparsity.spy` draws it.
+    """
+    pipeline = Pipeline(function, args, kwargs, Request(argnums, has_aux), order)
+    graph, found = pipeline.graph, pipeline.plan.results
+    inputs = [(number, graph.vertices[number].shape) for number in graph.inputs]
+
+    def entries(output: int | None, number: int, shape: tuple[int, ...], inp_shape: tuple[int, ...]) -> Sparsity:
+        known = None if output is None else found.get((output, number))
+        return sparsity_of(known or zero(shape, inp_shape))
+
+    outputs = zip(graph.outputs, map(_jax.shape, pipeline.traced.program.outputs), strict=False)
+    return pipeline.traced.nest([[entries(o, n, shape, inp) for n, inp in inputs] for o, shape in outputs])

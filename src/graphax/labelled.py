@@ -18,6 +18,9 @@ from jax import lax
 from .axes import Axis, Digit, axis_size, labels_of, whole
 from .positions import Listed, as_array, highest, listed, lowest, step_of
 
+# So many numbers are always gathered: kernels take gathers by known indices, and no scatters.
+_FEW = 1 << 14
+
 
 def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
     """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
@@ -56,9 +59,17 @@ def _picked(values: Any, digits: list[Digit]) -> tuple[Any, list[Digit]]:
         at = listed(indices)
         digits = [*(digits[n] for n in rest), Digit(label, at, values.shape[-1])]
         if isinstance(at, Listed):
-            values = jnp.asarray(values).at[..., at.array].get(mode="promise_in_bounds")
+            values = picked(values, at.array)
             digits[-1] = whole(label, len(at))
     return values, digits
+
+
+def picked(values: Any, indices: np.ndarray) -> jax.Array:
+    """The values at known indices along the last axis."""
+    rest = np.shape(values)[:-1]
+    numbers = lax.GatherDimensionNumbers(tuple(range(len(rest))), (len(rest),), (len(rest),))
+    where = indices.astype(np.int32)[:, None]
+    return lax.gather(values, where, numbers, (*rest, 1), mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
@@ -73,7 +84,7 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Arra
     total = prod(axis_size(axis) for axis in axes)
     numbers = spread(jnp.asarray(values), list(labels), own, [sizes[n] for n in own])
     where = np.broadcast_to(flat, [sizes[n] for n in own]).ravel()
-    dense = jnp.zeros(total, numbers.dtype).at[where].add(reshaped(numbers, (where.size,)), mode="promise_in_bounds")
+    dense = summed_in_groups(reshaped(numbers, (where.size,)), 0, where, total)
     return reshaped(dense, [axis_size(axis) for axis in axes])
 
 
@@ -85,16 +96,22 @@ def summed_in_groups(values: Any, axis: int, groups: np.ndarray, count: int) -> 
     """
     sizes = np.bincount(groups, minlength=count)
     most = int(sizes.max())
-    values = jnp.moveaxis(values, axis, -1)
-    if most * count > 4 * len(groups):
+    values = jnp.moveaxis(jnp.asarray(values), axis, -1)
+    if most * count > max(4 * len(groups), _FEW):
         zeros = jnp.zeros((*values.shape[:-1], count), values.dtype)
         return jnp.moveaxis(zeros.at[..., groups].add(values, mode="promise_in_bounds"), -1, axis)
     order = np.argsort(groups, kind="stable")
     within = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     members = np.full((most, count), len(groups))
     members[within, groups[order]] = order
-    padded = values if (sizes == most).all() else jnp.concatenate([values, jnp.zeros_like(values[..., :1])], -1)
-    parts = [padded.at[..., row].get(mode="promise_in_bounds") for row in members]
+    members[0, sizes == 0] += 1
+    if not (sizes == most).all():
+        # Adding a negative zero changes nothing, not even a zero; a sum of nothing is a zero.
+        for zero in (-0.0, 0.0):
+            values = lax.pad(
+                values, like(values, zero), [(0, int(n == values.ndim - 1), 0) for n in range(values.ndim)]
+            )
+    parts = [picked(values, row) for row in members]
     return jnp.moveaxis(sum(parts[1:], parts[0]), -1, axis)
 
 

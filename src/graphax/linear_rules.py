@@ -15,7 +15,7 @@ from .axes import Digit, point
 from .block import JacobianBlock, as_pattern
 from .positions import Positions, listed, progression
 from .rule import LinearCall, dense_pattern, renaming_rules_for, rules_for
-from .simplify import uniform_value
+from .simplify import is_sparse, uniform_value
 
 
 def _axes(shape: Sequence[int], side: str) -> list[Hashable]:
@@ -70,7 +70,12 @@ def _mul(call):
     if other is None:
         return _unknown_factor(call, 1 - call.position)
     number = uniform_value(other)
-    return call.elementwise(other) if number is None else call.elementwise(scale=number)
+    if number is not None:
+        return call.elementwise(scale=number)
+    if is_sparse(other) and np.shape(other) == call.out_shape == call.shape:
+        axes = range(len(call.shape))
+        return _by_nonzeros(call, axes, axes, other, axes)
+    return call.elementwise(other)
 
 
 @rules_for("div")
@@ -425,7 +430,24 @@ def _dot_general(call):
     out = [labels[0][d] for d in batch[0]] + free[0] + free[1]
     if call.operands[other] is None:
         return call.pattern(out, labels[mine])
-    return call.block(out, labels[mine], call.operands[other], labels[other])
+    factor = call.operands[other]
+    if is_sparse(factor):
+        return _by_nonzeros(call, out, labels[mine], factor, labels[other])
+    return call.block(out, labels[mine], factor, labels[other])
+
+
+def _by_nonzeros(call: LinearCall, out: Sequence, inp: Sequence, factor: Any, on: Sequence) -> JacobianBlock | None:
+    """A block whose values are a known array with few nonzeros, listed one by one."""
+    numbers = np.asarray(factor)
+    places = np.nonzero(numbers)
+    if len(places[0]) == 0:
+        return None
+    if len(places[0]) == 1:
+        return call.block(out, inp, factor, on)
+    axes = zip(on, places, numbers.shape, strict=True)
+    listing = {name: _digit("nonzero", listed(place), size) for name, place, size in axes}
+    out, inp = ([listing.get(name, name) for name in side] for side in (out, inp))
+    return call.block(out, inp, numbers[places], ("nonzero",))
 
 
 @rules_for("triangular_solve")

@@ -17,6 +17,8 @@ from ._jax import Literal, Program, Var
 
 # Constant arrays up to this size are looked at before execution; of integers, which may be indices, up to the second.
 SMALL, MANY = 4096, 1 << 24
+# An array of so many numbers is sparse if one in so many differs from zero.
+_FEWEST, _NONZERO_SHARE = 64, 4
 
 
 def fold_constants(program: Program) -> Program:
@@ -61,7 +63,7 @@ def _worth_knowing(value: Any) -> bool:
         return False
     if jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
         return False
-    return value.dtype.kind in "iub" or uniform_value(value) is not None
+    return value.dtype.kind in "iub" or uniform_value(value) is not None or is_sparse(value)
 
 
 def uniform_value(array: Any) -> float | None:
@@ -73,6 +75,14 @@ def uniform_value(array: Any) -> float | None:
     if np.iscomplexobj(numbers):
         return None
     return float(first) if np.all(numbers == first) else None
+
+
+def is_sparse(array: Any) -> bool:
+    """Whether most of a constant array of numbers is zero, if that is known now."""
+    if isinstance(array, jax.core.Tracer) or not _FEWEST <= np.size(array) <= MANY:
+        return False
+    numbers = np.asarray(array)
+    return numbers.dtype.kind == "f" and bool(_NONZERO_SHARE * np.count_nonzero(numbers) <= numbers.size)
 
 
 def _elementwise(function: Callable) -> Callable:
