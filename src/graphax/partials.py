@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from . import _jax, linear_rules, nested_rules
+from . import _jax, rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
 from .block import JacobianBlock
 from .errors import GraphaxError
@@ -25,8 +25,7 @@ from .linear_map import LinearMap, Pair, probes, split
 from .rule import only_renames, remembered
 from .structure import Structure
 
-# Importing these modules fills the table of rules.
-RULE_MODULES = (linear_rules, nested_rules)
+assert rules.MODULES
 
 _CACHE_SIZE = 4096
 
