@@ -139,7 +139,7 @@ def workshop() -> Iterator[Path]:
         stack.enter_context(mock.patch.dict(os.environ, ALPHAGRAD_CACHE=str(folder / "cache")))
         stack.enter_context(mock.patch.object(sys, "path", [str(folder), *sys.path]))
         stack.callback(rule.clear_caches)
-        stack.enter_context(mock.patch.dict(rule._RULES))
+        stack.enter_context(mock.patch.dict(rule._REGISTERED))
         stack.callback(_forget_modules, set(sys.modules), folder)
         stack.enter_context(jax.enable_x64(False))
         yield folder

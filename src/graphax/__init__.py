@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from .order import Order
     from .plan import Cost, Plan
     from .presets import PRESETS
-    from .rule import LinearCall, register_rule, supported_primitives
+    from .rule import LinearCall, register_rule
+    from .rules import supported_primitives
     from .sparsity_types import sparsity_type
     from .structure import Structure
     from .terms import Terms
@@ -41,7 +42,8 @@ _PLACES = {
     "order": ("Order",),
     "plan": ("Cost", "Plan"),
     "presets": ("PRESETS",),
-    "rule": ("LinearCall", "register_rule", "supported_primitives"),
+    "rule": ("LinearCall", "register_rule"),
+    "rules": ("supported_primitives",),
     "sparsity_types": ("sparsity_type",),
     "structure": ("Structure",),
     "terms": ("Terms",),

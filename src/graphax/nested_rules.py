@@ -15,7 +15,7 @@ from . import structure as algebra
 from .axes import labels_of, whole
 from .block import JacobianBlock, pattern_of
 from .linear_map import Pair, split
-from .rule import LinearCall, dense_pattern, register_rule, remembered
+from .rule import LinearCall, dense_pattern, remembered, rules_for
 from .structure import Structure
 
 Patterns = dict[Pair, Structure]
@@ -77,7 +77,7 @@ def _blocks(patterns: Sequence[Structure | None]) -> list[JacobianBlock | None]:
     return [None if pattern is None else JacobianBlock.of(pattern) for pattern in patterns]
 
 
-@register_rule("custom_linear_solve")
+@rules_for("custom_linear_solve")
 def _linear_solve(call: LinearCall):
     lengths, solve = call.params["const_lengths"], call.params["jaxprs"].solve
     constants = sum(lengths)
@@ -89,7 +89,7 @@ def _linear_solve(call: LinearCall):
     return _blocks([patterns.get((n, lengths.solve + inner)) for n in range(len(call.out_shapes))])
 
 
-@register_rule("cond")
+@rules_for("cond")
 def _cond(call: LinearCall):
     total: list[Structure | None] = [None] * len(call.out_shapes)
     for branch in call.params["branches"]:
@@ -98,7 +98,7 @@ def _cond(call: LinearCall):
     return _blocks(total)
 
 
-@register_rule("scan")
+@rules_for("scan")
 def _scan(call: LinearCall):
     constants, carries = _jax.scan_counts(call.params)
     length = call.params["length"]
@@ -121,7 +121,7 @@ def _scan(call: LinearCall):
     return _blocks(rows)
 
 
-@register_rule("while")
+@rules_for("while")
 def _while(call: LinearCall):
     skipped, constants = call.params["cond_nconsts"], call.params["body_nconsts"]
     if call.position < skipped:

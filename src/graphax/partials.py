@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from . import _jax, linear_rules, nested_rules
+from . import _jax, rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
 from .block import JacobianBlock, pattern_of
 from .errors import GraphaxError
@@ -26,8 +26,7 @@ from .part import Part
 from .rule import only_renames, remembered
 from .terms import AnyStructure
 
-# Importing these modules fills the table of rules.
-RULE_MODULES = (linear_rules, nested_rules)
+assert rules.MODULES
 
 _CACHE_SIZE = 4096
 

@@ -43,6 +43,10 @@ class Instruction:
     def multiplications(self, counting: str) -> int:
         return self.operation.multiplications if counting == "folded" else self.operation.raw_multiplications
 
+    def __str__(self):
+        sign, (target, source) = "+" if self.operation.is_sum else "*", self.edge
+        return f"b{self.result} = b{self.left} {sign} b{self.right}  # {source}→{target}: {self.structure}"
+
 
 @dataclass(frozen=True, slots=True)
 class Drop:
@@ -50,6 +54,9 @@ class Drop:
 
     values: tuple[int, ...]
     vertex: int
+
+    def __str__(self):
+        return f"drop {', '.join(f'b{value}' for value in self.values)}  # vertex {self.vertex} is gone"
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,11 @@ class Plan:
                 live += stored[step.result]
                 live -= stored[step.left] + stored[step.right] if step.operation.is_sum else 0
         return most
+
+    def __str__(self):
+        known = zip(self.operands, self.structures, strict=False)
+        given = [f"b{n}: {source}→{target}, {structure}" for n, ((target, source), structure) in enumerate(known)]
+        return "\n".join([*given, *map(str, self.code)])
 
     def by_vertex(self) -> Iterator[tuple[int, list[Instruction]]]:
         """The products and sums of each elimination."""

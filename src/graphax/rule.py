@@ -17,7 +17,9 @@ from .errors import RuleError
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
 
+# Those that come with graphax, and those of users, which take precedence whenever they were registered.
 _RULES: dict[str, Rule] = {}
+_REGISTERED: dict[str, Rule] = {}
 _RENAMING: set[str] = set()
 _CACHES: list[Any] = []
 
@@ -113,14 +115,14 @@ def register_rule(primitive: str, rule: Rule | None = None):
         raise TypeError(f"the rule of primitive {primitive!r} is a function of a LinearCall, but got {rule!r}")
     if rule is None:
         return lambda function: register_rule(primitive, function)
-    _RULES[primitive] = rule
+    _REGISTERED[primitive] = rule
     clear_caches()
     return rule
 
 
-def supported_primitives() -> tuple[str, ...]:
-    """The linear primitives with a structure rule. All others are differentiated too, as dense blocks."""
-    return tuple(sorted(_RULES))
+def known_primitives() -> tuple[str, ...]:
+    """The primitives with a rule, so far."""
+    return tuple(sorted({*_RULES, *_REGISTERED}))
 
 
 def only_renames(primitive: str) -> bool:
@@ -130,7 +132,7 @@ def only_renames(primitive: str) -> bool:
 
 def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
     """The blocks of all results of a call."""
-    rule = _RULES.get(call.primitive, dense_pattern)
+    rule = _REGISTERED.get(call.primitive) or _RULES.get(call.primitive, dense_pattern)
     returned = rule(call)
     blocks = [returned] if returned is None or isinstance(returned, JacobianBlock) else returned
     problem = _problem(call, blocks)
@@ -159,8 +161,7 @@ def _problem(call: LinearCall, blocks: Any) -> str | None:
 
 def rules_for(*primitives: str):
     def register(rule: Rule) -> Rule:
-        for primitive in primitives:
-            register_rule(primitive, rule)
+        _RULES.update(dict.fromkeys(primitives, rule))
         return rule
 
     return register

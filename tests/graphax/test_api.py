@@ -198,7 +198,7 @@ class TestCheckJacobian:
     def test_finds_a_wrong_rule(self, monkeypatch):
         from graphax import rule
 
-        monkeypatch.setitem(rule._RULES, "neg", lambda call: call.elementwise(scale=1.0))
+        monkeypatch.setitem(rule._REGISTERED, "neg", lambda call: call.elementwise(scale=1.0))
         rule.clear_caches()
         with pytest.raises(JacobianMismatch, match=r"output\['a'\] differs from jax.jvp by"):
             gx.check_jacobian(lambda x: {"a": -x}, array(3))

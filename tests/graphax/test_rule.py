@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +28,7 @@ def swap_halves():
         0,
     )
     yield primitive.bind
-    rule._RULES.pop("swap_halves", None)
+    rule._REGISTERED.pop("swap_halves", None)
     rule.clear_caches()
 
 
@@ -80,3 +83,16 @@ def test_a_rule_registered_later_replaces_what_was_remembered(swap_halves):
     turned = (gx.Digit("half", range(2)[::-1], 2), gx.Digit("rest", range(2), 2))
     gx.register_rule("swap_halves", lambda call: call.renaming([turned], [half()]))
     assert gx.jacve(function, sparse=True)(array(4)).structure.stored == 4
+
+
+@pytest.mark.parametrize("first", ["import graphax.rule", "import graphax", "from graphax import jacve; jacve(abs)"])
+def test_rules_of_users_take_precedence_whenever_they_are_registered(first):
+    """Modules are imported when something needs them, so a user's rule may come before those of graphax."""
+    code = f"""
+{first}
+import graphax as gx
+gx.register_rule("neg", lambda call: call.elementwise(scale=-1.5))
+assert float(gx.jacve(lambda x: -x)(2.0)) == -1.5
+assert len(gx.supported_primitives()) > 40 and "neg" in gx.supported_primitives()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -1,0 +1,11 @@
+"""All rules: importing this module fills the table."""
+
+from . import linear_rules, nested_rules
+from .rule import known_primitives
+
+MODULES = (linear_rules, nested_rules)
+
+
+def supported_primitives() -> tuple[str, ...]:
+    """The linear primitives with a structure rule. All others are differentiated too, as dense blocks."""
+    return known_primitives()
