@@ -8,6 +8,7 @@ than the terms do. Products distribute over terms. A `Recipe` says which terms t
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from math import prod
 from typing import ClassVar
 
 from . import structure as single
@@ -140,8 +141,8 @@ class _Writer:
         for other in self.kept:
             known = self.structures[other]
             for total in (single.unite(known, new), single.add(known, new, forced)):
-                if total is not None and total.structure.stored - known.stored - new.stored < least:
-                    best, least = (other, total), total.structure.stored - known.stored - new.stored
+                if total is not None and (waste := _waste(total.structure, known, new)) < least:
+                    best, least = (other, total), waste
         return best
 
     def _write(self, left: int, right: int, operation: Product | Sum | Union) -> int:
@@ -153,6 +154,12 @@ class _Writer:
         structures = [self.structures[value] for value in self.kept]
         whole = structures[0] if len(structures) == 1 else Terms(tuple(structures))
         return Recipe(whole, tuple(self.code), tuple(self.kept), is_sum)
+
+
+def _waste(whole: Structure, left: Structure, right: Structure) -> int:
+    """By how many numbers, or entries that repeat them, one structure has more than two."""
+    stored = whole.stored - left.stored - right.stored
+    return max(stored, prod(whole.sizes) - prod(left.sizes) - prod(right.sizes))
 
 
 @lru_cache(_CACHE)
