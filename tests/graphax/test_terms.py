@@ -1,0 +1,199 @@
+"""Sums of terms: neighbours, borders, index lists and zeros of constants store what is there, and nothing else."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphax as gx
+from graphax import terms
+
+RNG = np.random.default_rng(0)
+N = 60
+INDEX, FIRST, SECOND = RNG.integers(0, N, 90), RNG.integers(0, N, 80), RNG.integers(0, N, 80)
+ROTATED = np.roll(np.arange(N)[::-1], 3)
+SPARSE = np.where(RNG.random((N, N)) < 0.05, RNG.random((N, N)), 0.0)
+FEW = np.unique(INDEX)[:7]
+
+
+def grid(x):
+    flow = jnp.sin(x[FIRST] - x[SECOND])
+    return jnp.zeros(N).at[FIRST].add(flow).at[SECOND].add(-flow)
+
+
+def padded(x):
+    wide = jnp.pad(x.reshape(6, 10), 1)
+    return (wide[2:, 1:-1] * wide[:-2, 1:-1] + wide[1:-1, 2:]).ravel()
+
+
+# Functions of 60 numbers, by what they pick.
+CASES = {
+    "neighbours": lambda x: x[1:] * x[:-1],
+    "strides": lambda x: x[::2] * x[1::2] + x[::-2],
+    "wraps": lambda x: jnp.roll(x, 1) * jnp.roll(x, -2) - x,
+    "borders": padded,
+    "batches": lambda x: (x.reshape(3, 20)[:, 1:] * x.reshape(3, 20)[:, :-1]).ravel(),
+    "gather": lambda x: (x[INDEX] ** 2)[::2],
+    "permutation": lambda x: jnp.sin(x)[ROTATED] * x,
+    "scatter": grid,
+    "set": lambda x: x.at[FEW].set(jnp.cos(x)[FEW]),
+    "segments": lambda x: jax.ops.segment_sum(x**2, np.arange(N) // 7, 9),
+    "triangle": lambda x: jnp.outer(x[:9], x[3:12])[np.tril_indices(9)],
+    "rows": lambda x: (x.reshape(12, 5)[np.array([3, 1, 3, 11])] ** 2).sum(1),
+    "mask": lambda x: (x**2)[np.arange(N) % 7 == 2],
+    "repeat": lambda x: jnp.repeat(jnp.sin(x), 3),
+    "clipped": lambda x: jnp.take(x, np.array([3, 99, -1, 70]), mode="clip"),
+    "filled": lambda x: jnp.take(x, np.array([3, 99, -1, 70]), mode="fill") * 2,
+    "wrapped": lambda x: jnp.take(x, np.array([3, 99, -1, 70]), mode="wrap") ** 2,
+    "dropped": lambda x: x.at[np.array([3, 99, 70])].add(x[:3] ** 2, mode="drop"),
+    "repeated indices": lambda x: x.at[np.array([3, 3, 3])].add(x[:3] ** 2),
+    "sparse matrix": lambda x: SPARSE @ jnp.sin(x),
+    "two sparse matrices": lambda x: SPARSE @ (SPARSE @ x**2),
+    "quadratic form": lambda x: jax.grad(lambda x: x @ SPARSE @ x)(x),
+    "matrix of zeros": lambda x: np.zeros((9, N)) @ x + x[:9],
+    "unknown indices": lambda x: x[(x[:5] * N).astype(int)] * x[:5],
+}
+# Where what is stored depends on values, or on a primitive without a rule.
+MORE_THAN_NONZERO = {"unknown indices"}
+
+
+@pytest.fixture(params=[512, 0], ids=["whole", "apart"])
+def apart(request, monkeypatch):
+    """As usual, where small arrays are kept whole, and with all terms apart."""
+    monkeypatch.setattr(terms, "WORTH_KEEPING_APART", request.param)
+    for cached in (terms.add, terms.compose):
+        cached.cache_clear()
+    gx.rule.clear_caches()
+    yield request.param == 0
+    for cached in (terms.add, terms.compose):
+        cached.cache_clear()
+    gx.rule.clear_caches()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_jacobian(name, apart):
+    function, x = CASES[name], np.random.default_rng(1).random(N)
+    want = np.asarray(jax.jacfwd(function)(x))
+    for order in ("auto", "fwd", "rev"):
+        np.testing.assert_allclose(gx.jacve(function, order=order)(x), want, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(gx.jacve(function))(x), want, rtol=1e-12, atol=1e-12)
+    block = gx.jacve(function, sparse=True)(x)
+    nonzero = int(np.count_nonzero(want))
+    if apart and name not in MORE_THAN_NONZERO:
+        assert block.sparsity.nnz <= max(nonzero, 1) * 1.05 + 2
+        assert block.structure.stored <= 1.05 * nonzero + 2
+    assert gx.sparsity(function, x).nnz == block.sparsity.nnz
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forms_of_the_result(name, apart):
+    from scipy.sparse import dia_array
+
+    function, x = CASES[name], np.random.default_rng(2).random(N)
+    want = np.asarray(jax.jacfwd(function)(x)).reshape(-1, N)
+    block = jax.jit(gx.jacve(function, sparse=True))(x)
+    rows, columns = block.indices()
+    assert np.all(np.diff(rows * N + columns) > 0)
+    dense = np.zeros(want.shape)
+    dense[rows, columns] = jax.jit(lambda block: block.data)(block)
+    close = {"rtol": 1e-12, "atol": 1e-12}
+    np.testing.assert_allclose(dense, want, **close)
+    np.testing.assert_allclose(block.to_bcoo().todense().reshape(want.shape), want, **close)
+    np.testing.assert_allclose(block.to_bcsr().todense(), want, **close)
+    for form in ("csr", "csc", "coo"):
+        np.testing.assert_allclose(block.to_scipy(form).toarray(), want, **close)
+    offsets, numbers = block.diagonals()
+    np.testing.assert_allclose(dia_array((np.asarray(numbers), offsets), shape=want.shape).toarray(), want, **close)
+    tangent = np.random.default_rng(3).random(N)
+    np.testing.assert_allclose(jnp.ravel(block.apply(tangent)), want @ tangent, rtol=1e-10)
+    cotangent = np.random.default_rng(4).random(block.shape[:-1])
+    np.testing.assert_allclose(block.transpose().apply(cotangent), cotangent.ravel() @ want, rtol=1e-10)
+
+
+def test_neighbours_store_what_is_there():
+    block = gx.jacve(lambda x: x[1:] * x[:-1], sparse=True)(np.ones(10_000))
+    assert block.structure.stored == 19_998
+    assert str(block.structure) == "vi[i|i@1] + vi[i|i@0]"
+
+
+def test_planning_does_not_depend_on_sizes():
+    """Structures of a million entries are made of ranges, so nothing is counted one by one."""
+
+    def laplace(u):
+        return jnp.roll(u, 1) - 2 * u * u + jnp.roll(u, -1)
+
+    texts = [str(gx.build_graph(laplace, jax.ShapeDtypeStruct((n,), np.float32)).plan().cost()) for n in (10**3, 10**6)]
+    assert texts[0].replace("1000", "1000000").replace("2000", "2000000") == texts[1]
+
+
+def test_many_terms_become_one(monkeypatch):
+    monkeypatch.setattr(terms, "MOST_TERMS", 3)
+    monkeypatch.setattr(terms, "WORTH_KEEPING_APART", 0)
+    for cached in (terms.add, terms.compose):
+        cached.cache_clear()
+    function = lambda x: sum((k + 1) * x[k : 12 + k] ** 2 for k in range(6))
+    x = np.random.default_rng(0).random(20)
+    block = gx.jacve(function, sparse=True)(x)
+    np.testing.assert_allclose(block.todense(), jax.jacfwd(function)(x), rtol=1e-12)
+    assert len(terms.terms_of(block.structure)) <= 3
+    for cached in (terms.add, terms.compose):
+        cached.cache_clear()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_programs_of_moves(seed):
+    """Slices, pads, rolls, concatenations, gathers, scatters and reshapes, one after another."""
+    function, x = random_moves(seed)
+    want = np.asarray(jax.jacfwd(function)(x))
+    for order in ("auto", "rev"):
+        np.testing.assert_allclose(gx.jacve(function, order=order)(x), want, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(gx.jacve(function, sparse=True)(x).todense(), want, rtol=1e-9, atol=1e-9)
+
+
+def random_moves(seed: int):
+    """A function of one vector made of random moves and a little arithmetic, and a point for it."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 13))
+    plan = [(int(rng.integers(12)), int(rng.integers(10**6))) for _ in range(int(rng.integers(2, 8)))]
+
+    def function(x):
+        seen = [x]
+        for move, salt in plan:
+            y = seen[salt % len(seen)]
+            seen.append(_moved(move, np.random.default_rng(salt), y, seen))
+        return jnp.concatenate([seen[-1], seen[len(seen) // 2]])
+
+    return function, rng.random(size) + 0.5
+
+
+def _moved(move: int, rng: np.random.Generator, y, seen: list):
+    n = y.shape[0]
+    if move == 0:
+        start, step = int(rng.integers(0, max(1, n))), int(rng.integers(1, 4))
+        return y[start::step]
+    if move == 1:
+        low, high, interior = (int(v) for v in rng.integers(-1, 3, 3))
+        return jax.lax.pad(y, jnp.asarray(0.5, y.dtype), [(low, high, max(0, interior))]) if n > 2 else y
+    if move == 2:
+        return jnp.roll(y, int(rng.integers(-3, 4)))
+    if move == 3:
+        return jnp.concatenate([y, seen[int(rng.integers(len(seen)))]])
+    if move == 4:
+        return y[::-1]
+    if move == 5 and n:
+        return y[rng.integers(0, n, int(rng.integers(1, 9)))]
+    if move == 6 and n:
+        return jnp.zeros(int(rng.integers(1, 9)) + n).at[rng.integers(0, n, n)].add(y * y)
+    if move == 7 and n:
+        places = rng.permutation(n)[: int(rng.integers(1, n + 1))]
+        return y.at[places].set(jnp.sin(y[places]))
+    if move == 8 and n % 2 == 0 and n:
+        return y.reshape(2, n // 2).T.ravel()
+    if move == 9 and n:
+        return jnp.where(rng.random(n) < 0.5, y, 2 * y * y)
+    if move == 10 and n:
+        return np.where(rng.random((n, n)) < 0.2, 1.5, 0.0) @ y
+    return y * jnp.cos(y)
