@@ -148,3 +148,9 @@ def test_no_public_name_is_that_of_a_module(package):
     """Importing the module would put it where the public name is found."""
     public = importlib.import_module(package).__all__
     assert not {f"{package}.{name}" for name in public} & modules().keys()
+
+
+@pytest.mark.parametrize("use", ["graphax.native.set_threads(1)", "graphax.plan.COUNTINGS", "alphagrad.tasks.TASKS"])
+def test_modules_are_attributes_of_their_package(use):
+    code = f"import graphax, alphagrad; {use}; assert not hasattr(graphax, 'absent')"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

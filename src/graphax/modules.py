@@ -4,12 +4,13 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 
 def lazily(package: str, places: Mapping[str, Sequence[str]], extra: Callable[[str], str] | None = None) -> Callable:
-    """The ``__getattr__`` of a package whose names are in the modules ``places``, by module.
+    """The ``__getattr__`` of a package whose names are in the modules ``places``, by module; it finds modules as well.
 
     If a module needs a package that is not installed, ``extra`` of the module's name says which extra has it.
     """
@@ -17,6 +18,8 @@ def lazily(package: str, places: Mapping[str, Sequence[str]], extra: Callable[[s
 
     def __getattr__(name: str) -> Any:
         if name not in homes:
+            if not name.startswith("_") and find_spec(f"{package}.{name}") is not None:
+                return import_module(f"{package}.{name}")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             found = getattr(import_module(f"{package}.{homes[name]}"), name)
