@@ -282,15 +282,14 @@ def open_program(function: Callable, args: Sequence[Any]) -> tuple[Program, list
     """The program of a function from arrays to a flat list of arrays, and operands for it.
 
     Arrays that the function closes over are operands too, tracers among them, except integers and truth values whose
-    values are known. Equations that nothing depends on are left out.
+    values are known.
     """
     closed = jax.make_jaxpr(function)(*args)
     program = inlined(closed)
     held = {var: value for var, value in program.constants.items() if _is_known_index(value)}
     passed = [var for var in program.constants if var not in held]
     operands = [program.constants[var] for var in passed] + list(args)
-    equations = needed(program.equations, program.outputs)
-    return Program((*passed, *program.inputs), held, equations, program.outputs), operands
+    return Program((*passed, *program.inputs), held, program.equations, program.outputs), operands
 
 
 def _is_known_index(value: Any) -> bool:

@@ -153,8 +153,9 @@ class JacobianBlock:
         from jax.experimental import sparse
 
         entries = self.sparsity
-        places = np.unravel_index(entries.rows, entries.out_shape), np.unravel_index(entries.columns, entries.inp_shape)
-        indices = np.stack([*places[0], *places[1]], 1) if self.shape else np.zeros((entries.nnz, 0))
+        sides = (entries.rows, entries.out_shape), (entries.columns, entries.inp_shape)
+        places = [place for flat, shape in sides if shape for place in np.unravel_index(flat, shape)]
+        indices = np.stack(places, 1) if places else np.zeros((entries.nnz, 0))
         known = {"indices_sorted": True, "unique_indices": True}
         return sparse.BCOO((self.data, jnp.asarray(indices.astype(np.int32))), shape=self.shape, **known)
 

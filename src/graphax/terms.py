@@ -123,16 +123,16 @@ class _Writer:
     def multiply(self, left: int, right: int, product: Product) -> int:
         return self._write(left, right, product)
 
-    def keep(self, value: int, limit: int = MOST_TERMS) -> None:
+    def keep(self, value: int) -> None:
         """Add a term to the sum."""
-        found = self._partner(value, forced=len(self.kept) >= limit)
+        found = self._partner(value, forced=len(self.kept) >= MOST_TERMS)
         if found is None:
             self.kept.append(value)
             return
         other, total = found
         self.kept.remove(other)
         # What has been merged may fit another term now.
-        self.keep(self._write(other, value, total), limit)
+        self.keep(self._write(other, value, total))
 
     def _partner(self, value: int, forced: bool) -> tuple[int, Sum | Union] | None:
         """The term that one is best merged with, and how, if there is any."""

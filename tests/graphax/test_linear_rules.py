@@ -65,10 +65,13 @@ CASES = {
     ),
     "dynamic update, operand": (lambda x: lax.dynamic_update_slice(x, jnp.ones(2), (1,)), (4,), "vi[i|i]"),
     "dynamic update, update": (lambda x: lax.dynamic_update_slice(jnp.ones((4, 2)), x, (1, 0)), (2, 2), "1[i@1,j|i,j]"),
-    "gather of rows": (lambda x: x[INDICES[0]], (3, 4), "vijk[i,j|k,j]"),
-    "gather with batch": (lambda x: jax.vmap(lambda row, i: row[i])(x, INDICES), (2, 3), "vijk[i,j|i,k]"),
+    "gather of rows": (lambda x: x[INDICES[0]], (3, 4), "1[i,j|i@2:-2,j]"),
+    "gather with batch": (lambda x: jax.vmap(lambda row, i: row[i])(x, INDICES), (2, 3), "1[i@list,i@list|i@list,i@list]"),
+    "gather of rows that are not known": (
+        lambda x: x[(x[:2, 0] > 0).astype(int)], (3, 4), "vijk[i,j|k,j]"
+    ),
     "scatter-add, operand": (lambda x: x.at[INDICES[0]].add(1.0), (3,), "1[i|i]"),
-    "scatter-add, updates": (lambda x: jnp.zeros((3, 4)).at[INDICES[0]].add(x), (2, 4), "vijk[i,j|k,j]"),
+    "scatter-add, updates": (lambda x: jnp.zeros((3, 4)).at[INDICES[0]].add(x), (2, 4), "1[i@2:-2,j|i,j]"),
     "set one row, operand": (lambda x: x.at[1].set(2.0), (3, 2), "vij[i,j|i,j]"),
     "set one row, update": (lambda x: jnp.zeros((3, 2)).at[1].set(x), (2,), "1[@1,i|i]"),
     "set a window": (lambda x: jnp.zeros((5, 2)).at[1:4, 1].set(x), (3,), "1[i@1,@1|i]"),

@@ -172,6 +172,7 @@ class Estimate(Unrolling):
 
 def unroll(program: Program, limit: int = LIMIT) -> Statements:
     """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
+    program = replace(program, equations=_jax.needed(program.equations, program.outputs))
     if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
