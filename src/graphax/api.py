@@ -154,7 +154,7 @@ def sparsity(
     Arguments under ``argnums`` may be arrays or `jax.ShapeDtypeStruct`s. Returns a `Sparsity` in place of every array
     that `jacve` would return. Print one to see it; `Sparsity.spy` draws it.
     """
-    pipeline = Pipeline(function, args, kwargs, Request(argnums, has_aux), order)
+    pipeline = Pipeline(function, args, kwargs, Request(argnums, has_aux), order, sparse=True)
     graph, found = pipeline.graph, pipeline.plan.results
     inputs = [(number, graph.vertices[number].shape) for number in graph.inputs]
 

@@ -106,9 +106,13 @@ class ComputationGraph:
         """Graphs are equal if they have the same plans, so that calling a function again does not plan again."""
         return isinstance(other, ComputationGraph) and self._content == other._content
 
-    def plan(self, order: Any = "auto") -> Plan:
-        """The products and sums that eliminating in this order takes; see `graphax.Plan`."""
-        return make_plan(self, Order.of(order, self).vertices)
+    def plan(self, order: Any = "auto", whole: bool = True) -> Plan:
+        """The products and sums that eliminating in this order takes; see `graphax.Plan`.
+
+        With ``whole``, blocks of small arrays are kept whole where that is quicker; without, no entry is stored that
+        cannot differ from zero.
+        """
+        return make_plan(self, Order.of(order, self).vertices, whole)
 
     def cost(self, order: Any = "auto", counting: str = "folded") -> Cost:
         """What an elimination order costs: multiplications, additions, peak live elements."""

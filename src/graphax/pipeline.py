@@ -60,7 +60,7 @@ class Pipeline:
 
     @property
     def plan(self) -> Plan:
-        return self.graph.plan(self.order)
+        return self.graph.plan(self.order, whole=not self.sparse)
 
     @cached_property
     def program(self) -> Accumulation:

@@ -94,7 +94,8 @@ class Fill(NamedTuple):
 class Elimination:
     """A graph on its way to becoming bipartite."""
 
-    def __init__(self, graph: ComputationGraph):
+    def __init__(self, graph: ComputationGraph, whole: bool = True):
+        self._whole = whole
         self.predecessors: dict[int, dict[int, AnyStructure]] = {v: {} for v in graph.vertices}
         self.successors: dict[int, dict[int, AnyStructure]] = {v: {} for v in graph.vertices}
         for (target, source), structure in graph.edges.items():
@@ -114,11 +115,11 @@ class Elimination:
             del self.predecessors[target][vertex]
         for target, outer in sorted(after.items()):
             for source, inner in sorted(before.items()):
-                product = compose(outer, inner)
+                product = compose(outer, inner, self._whole)
                 if product is None:
                     continue
                 existing = self.predecessors[target].get(source)
-                total = None if existing is None else add(existing, product.structure)
+                total = None if existing is None else add(existing, product.structure, self._whole)
                 self._connect(target, source, (total or product).structure)
                 fills.append(Fill(target, source, product, total))
         return fills
@@ -201,9 +202,9 @@ class Plan:
 
 
 @lru_cache(256)
-def make_plan(graph: ComputationGraph, vertices: tuple[int, ...]) -> Plan:
+def make_plan(graph: ComputationGraph, vertices: tuple[int, ...], whole: bool = True) -> Plan:
     """The plan of eliminating the vertices of ``graph`` in the given (valid) order."""
-    state = Elimination(graph)
+    state = Elimination(graph, whole)
     structures = list(graph.edges.values())
     values = {edge: number for number, edge in enumerate(graph.edges)}
     code: list[Instruction | Drop] = []

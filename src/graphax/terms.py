@@ -115,7 +115,8 @@ class Recipe:
 class _Writer:
     """Writes a recipe: terms that are added one after the other, and merged with those that are there."""
 
-    def __init__(self, given: Sequence[Structure]):
+    def __init__(self, given: Sequence[Structure], whole: bool):
+        self.worth_keeping_apart = WORTH_KEEPING_APART if whole else 1
         self.structures: list[Structure] = list(given)
         self.code: list[TermStep] = []
         self.kept: list[int] = []
@@ -137,7 +138,7 @@ class _Writer:
     def _partner(self, value: int, forced: bool) -> tuple[int, Sum | Union] | None:
         """The term that one is best merged with, and how, if there is any."""
         new = self.structures[value]
-        best, least = None, float("inf") if forced else WORTH_KEEPING_APART
+        best, least = None, float("inf") if forced else self.worth_keeping_apart
         for other in self.kept:
             known = self.structures[other]
             for total in (single.unite(known, new), single.add(known, new, forced)):
@@ -163,12 +164,15 @@ def _waste(whole: Structure, left: Structure, right: Structure) -> int:
 
 
 @lru_cache(_CACHE)
-def compose(left: AnyStructure, right: AnyStructure) -> Product | Recipe | None:
-    """The block of ``left`` after ``right``; None if it is zero everywhere."""
+def compose(left: AnyStructure, right: AnyStructure, whole: bool = True) -> Product | Recipe | None:
+    """The block of ``left`` after ``right``; None if it is zero everywhere.
+
+    With ``whole``, terms of small arrays become one structure, even if that has entries that neither has.
+    """
     if isinstance(left, Structure) and isinstance(right, Structure):
         return single.compose(left, right)
     lefts, rights = terms_of(left), terms_of(right)
-    writer = _Writer((*lefts, *rights))
+    writer = _Writer((*lefts, *rights), whole)
     products = []
     for i, outer in enumerate(lefts):
         for j, inner in enumerate(rights):
@@ -181,10 +185,10 @@ def compose(left: AnyStructure, right: AnyStructure) -> Product | Recipe | None:
 
 
 @lru_cache(_CACHE)
-def add(left: AnyStructure, right: AnyStructure) -> Sum | Union | Recipe:
+def add(left: AnyStructure, right: AnyStructure, whole: bool = True) -> Sum | Union | Recipe:
     """The block of two parallel paths: entries that either has."""
     lefts, rights = terms_of(left), terms_of(right)
-    writer = _Writer((*lefts, *rights))
+    writer = _Writer((*lefts, *rights), whole)
     writer.kept = list(range(len(lefts)))
     for value in range(len(lefts), len(lefts) + len(rights)):
         writer.keep(value)

@@ -18,6 +18,7 @@ def convolution(x, kernel):
 
 
 # function, shape of its argument, structure of the Jacobian
+LISTS = "1[i@list,i@list|i@list,i@list]"
 CASES = {
     "identity": (lambda x: x, (2, 3), "1[i,j|i,j]"),
     "convert": (lambda x: x.astype(jnp.float32), (3,), "1[i|i]"),
@@ -66,7 +67,7 @@ CASES = {
     "dynamic update, operand": (lambda x: lax.dynamic_update_slice(x, jnp.ones(2), (1,)), (4,), "vi[i|i]"),
     "dynamic update, update": (lambda x: lax.dynamic_update_slice(jnp.ones((4, 2)), x, (1, 0)), (2, 2), "1[i@1,j|i,j]"),
     "gather of rows": (lambda x: x[INDICES[0]], (3, 4), "1[i,j|i@2:-2,j]"),
-    "gather with batch": (lambda x: jax.vmap(lambda row, i: row[i])(x, INDICES), (2, 3), "1[i@list,i@list|i@list,i@list]"),
+    "gather with batch": (lambda x: jax.vmap(lambda row, i: row[i])(x, INDICES), (2, 3), LISTS),
     "gather of rows that are not known": (
         lambda x: x[(x[:2, 0] > 0).astype(int)], (3, 4), "vijk[i,j|k,j]"
     ),
