@@ -201,6 +201,8 @@ def _check_script(arguments: list[str]) -> None:
     """The script exists, and its source has the options."""
     is_module = arguments[0] == "-m"
     script = ROOT / (f"src/{arguments[1].replace('.', '/')}.py" if is_module else arguments[0])
+    if is_module and script.with_suffix("").is_dir():
+        script = script.with_suffix("") / "__main__.py"
     if not script.is_file():
         raise PageError(f"there is no script {script.relative_to(ROOT)}")
     source = script.read_text(encoding="utf-8")

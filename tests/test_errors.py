@@ -128,6 +128,12 @@ CASES = {
         (lambda: gx.build_graph(f, 1, 2), TypeError, "real-valued inputs"),
         (lambda: gx.build_graph(f, 1.0, 2.0, argnums=9), ValueError, "positional argument 9"),
     ],
+    "graphax.sparsity": [
+        (lambda: gx.sparsity(3, 1.0), TypeError, "expected a function"),
+        (lambda: gx.sparsity(f), ValueError, "f was called with 0"),
+        (lambda: gx.sparsity(f, 1, 2), TypeError, "real-valued inputs"),
+        (lambda: gx.sparsity(f, 1.0, 2.0, order="odd"), OrderError, "unknown order 'odd'"),
+    ],
     "graphax.ComputationGraph": [
         (lambda: GRAPH.plan("odd"), OrderError, "unknown order 'odd'"),
         (lambda: GRAPH.cost([1]), OrderError, "missing vertices"),
@@ -289,7 +295,8 @@ CASES = {
 }  # fmt: skip
 # Handed to users and never made by them, or without anything to get wrong.
 MADE_BY_US = {
-    "Cost", "Digit", "Explanation", "Progress", "SearchResult", "Structure", "TrainingProgress", "TrainingResult",
+    "Cost", "Digit", "Explanation", "Progress", "SearchResult", "Sparsity", "Structure", "Terms", "TrainingProgress",
+    "TrainingResult",
     "supported_primitives",
 }  # fmt: skip
 
