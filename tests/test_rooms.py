@@ -19,10 +19,10 @@ MOST_ENTRIES = 12
 ALWAYS = {"__init__.py", "__main__.py", "errors.py", "__pycache__", "py.typed"}
 # What is Python on shapes, and needs no JAX.
 SHAPES_ONLY = (
-    "graphax.positions", "graphax.axes", "graphax.structure", "graphax.terms", "graphax.entries", "graphax.graph",
-    "graphax.order", "graphax.presets", "graphax.plan",
-    "graphax.cut", "graphax.bound", "graphax.sparsity_types", "graphax.table", "graphax.errors", "graphax.files",
-    "graphax.notices", "graphax.modules",
+    "graphax.positions", "graphax.axes", "graphax.structure", "graphax.products", "graphax.sums", "graphax.terms",
+    "graphax.entries", "graphax.graph", "graphax.order", "graphax.presets", "graphax.plan", "graphax.cut",
+    "graphax.bound", "graphax.sparsity_types", "graphax.table", "graphax.errors", "graphax.files", "graphax.notices",
+    "graphax.modules",
 )  # fmt: skip
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from jax import lax
 
 from . import part, terms
-from . import structure as algebra
 from .axes import Axis, Digit
 from .entries import Sparsity, sparsity_of
 from .labelled import reshaped, summed_in_groups, transposed
 from .part import Part
-from .structure import Product, Structure, Sum, Union
+from .products import Product
+from .structure import Structure, canonical, without_lists
+from .sums import Sum, Union, hull
 from .terms import AnyStructure, Recipe, Terms, terms_of
 
 
@@ -89,14 +90,14 @@ class JacobianBlock:
         out_axes = [axis(*pair) for pair in zip(out, out_shape, strict=True)]
         inp_axes = [axis(*pair) for pair in zip(inp, inp_shape, strict=True)]
         if values is None:
-            return JacobianBlock.of(algebra.canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0])
+            return JacobianBlock.of(canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0])
         for name, size in zip(on, values.shape, strict=True):
             if size != 1 and (name not in numbers or sizes[numbers[name]] != size):
                 raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
         # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
         here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
         values = reshaped(values, [n for n in values.shape if n != 1])
-        result, old = algebra.canonical(out_axes, inp_axes, sizes, here, None)
+        result, old = canonical(out_axes, inp_axes, sizes, here, None)
         order = [here.index(old[label]) for label in result.values]
         return JacobianBlock.of(result, transposed(values, order))
 
@@ -269,6 +270,6 @@ def as_pattern(block: JacobianBlock) -> JacobianBlock:
 
 def pattern_of(structure: AnyStructure) -> Structure:
     """The smallest structure without lists that holds all terms, with values along all labels."""
-    plain = [algebra.without_lists(term).structure for term in terms_of(structure)]
-    whole = reduce(algebra.hull, plain)
+    plain = [without_lists(term).structure for term in terms_of(structure)]
+    whole = reduce(hull, plain)
     return replace(whole, scale=None, renaming=False, values=tuple(range(len(whole.sizes))))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
-from .structure import Product
+from .products import Product
 from .terms import AnyStructure, Recipe, Terms, add, compose, terms_of
 
 if TYPE_CHECKING:

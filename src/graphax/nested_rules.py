@@ -11,12 +11,13 @@ from typing import Any
 import jax
 
 from . import _jax
-from . import structure as algebra
 from .axes import labels_of, whole
 from .block import JacobianBlock, pattern_of
 from .linear_map import Pair, split
+from .products import compose
 from .rule import LinearCall, dense_pattern, remembered, rules_for
-from .structure import Structure
+from .structure import Structure, canonical, identity
+from .sums import hull
 
 Patterns = dict[Pair, Structure]
 
@@ -52,13 +53,13 @@ def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
 def _union(first: Structure | None, second: Structure | None) -> Structure | None:
     if first is None or second is None:
         return first or second
-    return pattern_of(algebra.hull(first, second))
+    return pattern_of(hull(first, second))
 
 
 def _after(outer: Structure | None, inner: Structure | None) -> Structure | None:
     if outer is None or inner is None:
         return None
-    product = algebra.compose(outer, inner)
+    product = compose(outer, inner)
     return None if product is None else product.structure
 
 
@@ -70,7 +71,7 @@ def _stacked(structure: Structure | None, length: int, out: bool = False, inp: b
     axis = () if length == 1 else (whole(label, length),)
     outs = (axis, *structure.out) if out else structure.out
     inps = (axis, *structure.inp) if inp else structure.inp
-    return algebra.canonical(outs, inps, (*structure.sizes, length), labels_of((*outs, *inps)), None)[0]
+    return canonical(outs, inps, (*structure.sizes, length), labels_of((*outs, *inps)), None)[0]
 
 
 def _blocks(patterns: Sequence[Structure | None]) -> list[JacobianBlock | None]:
@@ -154,7 +155,7 @@ def _carried_through(
     start: dict[int, Structure] = {}
     for c in range(carries):
         if position == constants + c:
-            start[c] = pattern_of(algebra.identity(call.shape))
+            start[c] = pattern_of(identity(call.shape))
         elif not constants <= position < constants + carries:
             direct = body.get((c, position))
             direct = direct if length is None else _stacked(direct, length, inp=True)

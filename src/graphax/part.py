@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from . import structure as algebra
 from .axes import Axis, axis_size, labels_of, whole
 from .labelled import (
     arranged,
@@ -32,7 +31,9 @@ from .labelled import (
     transposed,
     view,
 )
-from .structure import Product, Recast, Refinement, Structure, Sum, Union
+from .products import Product
+from .structure import Recast, Structure, canonical, freed
+from .sums import Refinement, Sum, Union
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
@@ -91,7 +92,7 @@ class Part:
         return lax.convert_element_type(reshaped(numbers, (prod(sizes),)), dtype)
 
     def transpose(self) -> "Part":
-        structure, old = algebra.canonical(
+        structure, old = canonical(
             self.structure.inp, self.structure.out, self.structure.sizes, self.structure.values,
             self.structure.scale, self.structure.renaming,
         )  # fmt: skip
@@ -113,7 +114,7 @@ def column(tangent: jax.Array) -> Part:
     """A tangent as a block without input axes."""
     axes = [() if n == 1 else (whole(i, n),) for i, n in enumerate(tangent.shape)]
     long = [i for i, n in enumerate(tangent.shape) if n != 1]
-    structure = algebra.canonical(axes, [], tangent.shape, long, None)[0]
+    structure = canonical(axes, [], tangent.shape, long, None)[0]
     return Part(structure, reshaped(tangent, [tangent.shape[i] for i in long]))
 
 
@@ -129,8 +130,8 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
     if product.structure.scale is not None or left.is_pattern or right.is_pattern:
         return Part(product.structure, None)
     if product.free:
-        left = recast(left, algebra.freed(left.structure, (), product.free))
-        right = recast(right, algebra.freed(right.structure, product.free, ()))
+        left = recast(left, freed(left.structure, (), product.free))
+        right = recast(right, freed(right.structure, product.free, ()))
     out, shape = product.structure.values, _shape_before(product)
     sides = [(block, axes) for block, axes in ((left, product.left), (right, product.right)) if axes is not None]
     factors = [view(block.values, axes) for block, axes in sides]

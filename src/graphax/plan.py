@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import GraphaxError
-from .structure import Product, Sum, Union
+from .products import Product
+from .sums import Sum, Union
 from .terms import AnyStructure, Recipe, add, compose
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import ClassVar
 
-from . import structure as single
-from .structure import Product, Structure, Sum, Union
+from . import products, sums
+from .products import Product
+from .structure import Structure
+from .sums import Sum, Union
 
 _CACHE = 1 << 14
 # Terms that one structure could hold are kept apart only if that saves so many numbers: small arrays are quicker whole.
@@ -141,7 +143,7 @@ class _Writer:
         best, least = None, float("inf") if forced else self.worth_keeping_apart
         for other in self.kept:
             known = self.structures[other]
-            for total in (single.unite(known, new), single.add(known, new, forced)):
+            for total in (sums.unite(known, new), sums.add(known, new, forced)):
                 if total is not None and (waste := _waste(total.structure, known, new)) < least:
                     best, least = (other, total), waste
         return best
@@ -170,18 +172,18 @@ def compose(left: AnyStructure, right: AnyStructure, whole: bool = True) -> Prod
     With ``whole``, terms of small arrays become one structure, even if that has entries that neither has.
     """
     if isinstance(left, Structure) and isinstance(right, Structure):
-        return single.compose(left, right)
+        return products.compose(left, right)
     lefts, rights = terms_of(left), terms_of(right)
     writer = _Writer((*lefts, *rights), whole)
-    products = []
+    made = []
     for i, outer in enumerate(lefts):
         for j, inner in enumerate(rights):
-            product = single.compose(outer, inner)
+            product = products.compose(outer, inner)
             if product is not None:
-                products.append(writer.multiply(i, len(lefts) + j, product))
-    for value in products:
+                made.append(writer.multiply(i, len(lefts) + j, product))
+    for value in made:
         writer.keep(value)
-    return writer.recipe(is_sum=False) if products else None
+    return writer.recipe(is_sum=False) if made else None
 
 
 @lru_cache(_CACHE)

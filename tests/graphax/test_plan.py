@@ -6,7 +6,8 @@ from hypothesis import given, settings
 import graphax as gx
 from alphagrad.tasks import TASKS
 from graphax.plan import Drop, Elimination, Instruction
-from graphax.structure import Product, Sum
+from graphax.products import Product
+from graphax.sums import Sum
 
 from .programs import programs
 

@@ -12,7 +12,9 @@ from graphax import terms
 from graphax.axes import Digit, axis_size, point, whole
 from graphax.block import JacobianBlock
 from graphax.positions import listed, progression
-from graphax.structure import Structure, add, canonical, compose, dense, identity, zero
+from graphax.products import compose
+from graphax.structure import Structure, canonical, dense, identity, zero
+from graphax.sums import add
 
 SHAPES = [(), (2,), (6,), (3, 4), (2, 6), (12,), (4, 3), (2, 3, 2)]
 
