@@ -2,10 +2,9 @@
 
 import jax
 import jax.numpy as jnp
+import moves
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import graphax as gx
 from graphax import plan, presets, rule, terms
@@ -148,58 +147,13 @@ def test_many_terms_become_one(monkeypatch):
     forget()
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**6))
+@pytest.mark.parametrize("seed", range(0, 240, 12))
 def test_random_programs_of_moves(seed):
-    """Slices, pads, rolls, concatenations, gathers, scatters and reshapes, one after another."""
-    function, x = random_moves(seed)
-    want = np.asarray(jax.jacfwd(function)(x))
-    for order in ("auto", "rev"):
-        np.testing.assert_allclose(gx.jacve(function, order=order)(x), want, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(gx.jacve(function, sparse=True)(x).todense(), want, rtol=1e-9, atol=1e-9)
+    """Slices, pads, rolls, concatenations, gathers, scatters and reshapes; ``benchmarks/moves.py`` tries thousands."""
+    moves.check(seed)
 
 
-def random_moves(seed: int):
-    """A function of one vector made of random moves and a little arithmetic, and a point for it."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(1, 13))
-    plan = [(int(rng.integers(12)), int(rng.integers(10**6))) for _ in range(int(rng.integers(2, 8)))]
-
-    def function(x):
-        seen = [x]
-        for move, salt in plan:
-            y = seen[salt % len(seen)]
-            seen.append(_moved(move, np.random.default_rng(salt), y, seen))
-        return jnp.concatenate([seen[-1], seen[len(seen) // 2]])
-
-    return function, rng.random(size) + 0.5
-
-
-def _moved(move: int, rng: np.random.Generator, y, seen: list):
-    n = y.shape[0]
-    if move == 0:
-        start, step = int(rng.integers(0, max(1, n))), int(rng.integers(1, 4))
-        return y[start::step]
-    if move == 1:
-        low, high, interior = (int(v) for v in rng.integers(-1, 3, 3))
-        return jax.lax.pad(y, jnp.asarray(0.5, y.dtype), [(low, high, max(0, interior))]) if n > 2 else y
-    if move == 2:
-        return jnp.roll(y, int(rng.integers(-3, 4)))
-    if move == 3:
-        return jnp.concatenate([y, seen[int(rng.integers(len(seen)))]])
-    if move == 4:
-        return y[::-1]
-    if move == 5 and n:
-        return y[rng.integers(0, n, int(rng.integers(1, 9)))]
-    if move == 6 and n:
-        return jnp.zeros(int(rng.integers(1, 9)) + n).at[rng.integers(0, n, n)].add(y * y)
-    if move == 7 and n:
-        places = rng.permutation(n)[: int(rng.integers(1, n + 1))]
-        return y.at[places].set(jnp.sin(y[places]))
-    if move == 8 and n % 2 == 0 and n:
-        return y.reshape(2, n // 2).T.ravel()
-    if move == 9 and n:
-        return jnp.where(rng.random(n) < 0.5, y, 2 * y * y)
-    if move == 10 and n:
-        return np.where(rng.random((n, n)) < 0.2, 1.5, 0.0) @ y
-    return y * jnp.cos(y)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_more_random_programs_of_moves(seed):
+    moves.check(seed)

@@ -1,0 +1,170 @@
+"""Random programs that move entries about, against `jax.jacfwd` in float64, dense and sparse, in random orders.
+
+    python benchmarks/moves.py [--programs 10000] [--seed 0]
+
+Slices, pads (negative and interior), rolls, concatenations, reshapes, reversals, strided windows, gathers, scatters,
+masks and sparse constants, over ranks 0 to 4, with empty axes and axes of size one. Each program follows from its seed
+alone.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import graphax as gx
+
+SIZES = (1, 2, 3, 4, 6)
+MOST = 64
+
+
+def random_program(seed: int) -> tuple[Callable[[Any], Any], np.ndarray]:
+    """A function of one array, and a point for it."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.choice(SIZES, int(rng.integers(0, 5))))
+    while prod(shape) > MOST:
+        shape = shape[1:]
+    shape = tuple(0 if rng.random() < 0.02 else n for n in shape)
+    salts = rng.integers(0, 2**31, int(rng.integers(2, 7)))
+
+    def function(x):
+        seen = [x]
+        for salt in salts:
+            here = np.random.default_rng(salt)
+            value = seen[int(here.integers(len(seen)))]
+            moved = MOVES[int(here.integers(len(MOVES)))](here, value, seen)
+            seen.append(moved if moved.size <= 2 * MOST else jnp.ravel(moved)[:MOST])
+        return jnp.concatenate([jnp.ravel(seen[-1]), jnp.ravel(seen[len(seen) // 2])])
+
+    return function, rng.random(shape) + 0.5
+
+
+def _axis(rng: np.random.Generator, y: Any) -> int:
+    return int(rng.integers(y.ndim))
+
+
+def _slice(rng, y, seen):
+    starts = [int(rng.integers(0, n + 1)) for n in y.shape]
+    return y[tuple(slice(start, None, int(rng.integers(1, 4))) for start in starts)]
+
+
+def _pad(rng, y, seen):
+    margins = [tuple(int(v) for v in rng.integers((-1, -1, 0), 3)) for _ in y.shape]
+    margins = [(low, high, inside) if n > 2 else (max(low, 0), max(high, 0), inside)
+               for n, (low, high, inside) in zip(y.shape, margins, strict=True)]  # fmt: skip
+    return lax.pad(y, jnp.asarray(0.25, y.dtype), margins)
+
+
+def _roll(rng, y, seen):
+    return jnp.roll(y, int(rng.integers(-3, 4)), _axis(rng, y)) if y.ndim else y * y
+
+
+def _concatenate(rng, y, seen):
+    other = seen[int(rng.integers(len(seen)))]
+    return jnp.concatenate([jnp.ravel(y), jnp.ravel(other)])
+
+
+def _reshape(rng, y, seen):
+    n = y.size
+    split = [m for m in (2, 3, 4) if n and n % m == 0]
+    return y.reshape(int(rng.choice(split)), -1) if split else y.reshape(*y.shape, 1)
+
+
+def _turn(rng, y, seen):
+    return jnp.transpose(y, rng.permutation(y.ndim)) if rng.random() < 0.5 else jnp.flip(y)
+
+
+def _gather(rng, y, seen):
+    if not y.ndim or not y.size:
+        return y * 2
+    axis = _axis(rng, y)
+    mode = str(rng.choice(["clip", "wrap", "fill"]))
+    indices = rng.integers(
+        -y.shape[axis], y.shape[axis] + (mode != "fill"), tuple(rng.integers(1, 4, int(rng.integers(1, 3))))
+    )
+    return jnp.take(y, indices, axis, mode=mode)
+
+
+def _scatter(rng, y, seen):
+    if not y.ndim or not y.size:
+        return y + 1
+    flat = jnp.ravel(y)
+    places = rng.integers(0, y.size + 2, y.size)
+    return jnp.zeros(y.size + 1, y.dtype).at[places].add(flat * flat, mode="drop")
+
+
+def _set(rng, y, seen):
+    if not y.size:
+        return y
+    flat = jnp.ravel(y)
+    places = rng.permutation(y.size)[: int(rng.integers(1, y.size + 1))]
+    return flat.at[places].set(jnp.sin(flat[places])).reshape(y.shape)
+
+
+def _mask(rng, y, seen):
+    return jnp.where(rng.random(y.shape) < 0.5, y, 2 * y * y)
+
+
+def _matrix(rng, y, seen):
+    n = y.size
+    return np.where(rng.random((max(1, n - 1), n)) < 0.15, 1.5, 0.0) @ jnp.ravel(y)
+
+
+def _sum(rng, y, seen):
+    return jnp.sum(y, _axis(rng, y)) if y.ndim else jnp.broadcast_to(y, (3, 2))
+
+
+def _arithmetic(rng, y, seen):
+    other = seen[int(rng.integers(len(seen)))]
+    return y * jnp.cos(other) if other.shape == y.shape else y * jnp.sin(y)
+
+
+MOVES = (
+    _slice, _pad, _roll, _concatenate, _reshape, _turn, _gather, _scatter, _set, _mask, _matrix, _sum, _arithmetic,
+)  # fmt: skip
+
+
+def check(seed: int) -> None:
+    """Compare one program; raises an `AssertionError` that says what differs."""
+    function, x = random_program(seed)
+    want = np.asarray(jax.jacfwd(function)(x))
+    graph = gx.build_graph(function, x)
+    order = [int(v) for v in np.random.default_rng(seed).permutation(graph.intermediates)]
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(gx.jacve(function, order=order)(x), want, **close)
+    block = gx.jacve(function, order=order, sparse=True)(x)
+    np.testing.assert_allclose(block.todense(), want, **close)
+    rows, columns = block.indices()
+    entries = np.zeros((want.shape[0], x.size))
+    entries[rows, columns] = block.data
+    np.testing.assert_allclose(entries.reshape(want.shape), want, **close)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    wrong = 0
+    for number in range(arguments.seed, arguments.seed + arguments.programs):
+        try:
+            check(number)
+        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
+            wrong += 1
+            print(f"program {number}: {type(error).__name__}: {str(error).strip().splitlines()[0]}", flush=True)
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1 - arguments.seed:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
+            jax.clear_caches()
+    print(f"{arguments.programs:,} programs, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
