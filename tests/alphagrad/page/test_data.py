@@ -10,7 +10,7 @@ from alphagrad.page.html import as_html
 from alphagrad.page.replay import Replay
 from alphagrad.page.view import make_view
 from graphax import Order, build_graph
-from graphax.structure import add, compose
+from graphax.terms import add, compose
 
 from ..graphs import program_graphs
 from .views import ORDERS, graph_of, view_of
