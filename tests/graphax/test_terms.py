@@ -54,6 +54,10 @@ CASES = {
     "matrix of zeros": lambda x: np.zeros((9, N)) @ x + x[:9],
     "unknown indices": lambda x: x[(x[:5] * N).astype(int)] * x[:5],
 }
+# Those that differ most from each other; the others are tested with the slow tests.
+FIRST_CASES = {
+    "neighbours", "wraps", "borders", "gather", "scatter", "set", "dropped", "two sparse matrices", "unknown indices",
+}  # fmt: skip
 # Where what is stored depends on values, or on a primitive without a rule.
 MORE_THAN_NONZERO = {"unknown indices"}
 
@@ -74,7 +78,9 @@ def apart(monkeypatch):
     forget()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FIRST_CASES else pytest.mark.slow) for name in CASES]
+)
 def test_the_jacobian(name, apart):
     function, x = CASES[name], np.random.default_rng(1).random(N)
     want = np.asarray(jax.jacfwd(function)(x))
@@ -146,7 +152,7 @@ def test_many_terms_become_one(monkeypatch):
     forget()
 
 
-@pytest.mark.parametrize("seed", range(0, 96, 12))
+@pytest.mark.parametrize("seed", range(0, 96, 24))
 def test_random_programs_of_moves(seed):
     """Slices, pads, rolls, concatenations, gathers, scatters and reshapes; ``benchmarks/moves.py`` tries thousands."""
     moves.check(seed)
