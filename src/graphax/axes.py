@@ -12,7 +12,9 @@ all labels through fewer, finer ones.
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .positions import Listed, Positions, as_array, chain, coincide, inverse, is_permutation, listed, meet, progression
 
@@ -45,6 +47,13 @@ def point(position: int, size: int) -> Digit:
     return Digit(None, range(position, position + 1), size)
 
 
+def axis_along(label: Any, at: Positions, size: int) -> Axis:
+    """An axis of ``size`` on which a label runs over the positions ``at``."""
+    if size == 1:
+        return ()
+    return (point(at[0], size),) if len(at) == 1 else (Digit(label, at, size),)
+
+
 def axis_size(axis: Axis) -> int:
     return prod(digit.size for digit in axis)
 
@@ -57,6 +66,15 @@ def labels_of(axes: Iterable[Axis]) -> list[int]:
 def shifted(axes: Iterable[Axis], by: int) -> tuple[Axis, ...]:
     """``axes`` with every label number raised by ``by``."""
     return tuple(tuple(d if d.label is None else d._replace(label=d.label + by) for d in axis) for axis in axes)
+
+
+def flat_positions(axes: Iterable[Axis], labels: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+    """The position along all of some axes, taken as one, for each value of the labels given, flattened."""
+    grid = dict(zip(labels, np.indices(sizes, sparse=True), strict=True)) if sizes else {}
+    position: Any = np.zeros((), np.int64)
+    for label, at, size in (digit for axis in axes for digit in axis):
+        position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
+    return np.broadcast_to(position, sizes).ravel()
 
 
 class Relabelling:

@@ -104,7 +104,7 @@ class JacobianBlock:
     @property
     def structure(self) -> AnyStructure:
         """Which entries there are and how they are labelled: a `Structure`, or `Terms` if there are several."""
-        structures = tuple(part.structure for part in self.parts)
+        structures = tuple(each.structure for each in self.parts)
         return structures[0] if len(structures) == 1 else Terms(structures)
 
     @property
@@ -113,7 +113,7 @@ class JacobianBlock:
 
         A tuple with those of each term if there are several.
         """
-        values = tuple(part.values for part in self.parts)
+        values = tuple(each.values for each in self.parts)
         return values[0] if len(values) == 1 else values
 
     @property
@@ -124,12 +124,12 @@ class JacobianBlock:
     @property
     def is_pattern(self) -> bool:
         """True while the values of some term are not computed yet."""
-        return any(part.is_pattern for part in self.parts)
+        return any(each.is_pattern for each in self.parts)
 
     def todense(self) -> jax.Array:
         """The Jacobian as an ordinary array of ``shape``."""
         self._check_values()
-        return reduce(lax.add, [part.todense(self._dtype()) for part in self.parts])
+        return reduce(lax.add, [each.todense(self._dtype()) for each in self.parts])
 
     @property
     def sparsity(self) -> Sparsity:
@@ -145,7 +145,7 @@ class JacobianBlock:
         """The numbers at `indices`."""
         self._check_values()
         dtype, entries = self._dtype(), self.sparsity
-        parts = [part.data(dtype) for part in self.parts if part.structure.scale != 0.0]
+        parts = [each.data(dtype) for each in self.parts if each.structure.scale != 0.0]
         numbers = jnp.concatenate(parts) if parts else jnp.zeros(0, dtype)
         return numbers if entries.groups is None else summed_in_groups(numbers, 0, entries.groups, entries.nnz)
 
@@ -211,13 +211,13 @@ class JacobianBlock:
         out_shape, inp_shape = self.parts[0].structure.out_shape, self.parts[0].structure.inp_shape
         if tangent.shape != inp_shape:
             raise ValueError(f"the tangent has shape {tangent.shape}, but the input has {inp_shape}")
-        nonzero = JacobianBlock(tuple(part for part in self.parts if part.structure.scale != 0.0), self._dtype())
+        nonzero = JacobianBlock(tuple(each for each in self.parts if each.structure.scale != 0.0), self._dtype())
         product = compose(nonzero, JacobianBlock((part.column(tangent),))) if nonzero.parts else None
         return jnp.zeros(out_shape, self._dtype()) if product is None else product.todense()
 
     def transpose(self) -> "JacobianBlock":
         """The block with output and input exchanged."""
-        return JacobianBlock(tuple(part.transpose() for part in self.parts), self.dtype)
+        return JacobianBlock(tuple(each.transpose() for each in self.parts), self.dtype)
 
     def mapped(self, change: Callable[[Part], Part], dtype: Any = None) -> "JacobianBlock":
         """The block with every part changed."""
@@ -229,7 +229,7 @@ class JacobianBlock:
     def _dtype(self):
         if self.dtype is not None:
             return self.dtype
-        known = [part.number_type() for part in self.parts if part.values is not None or part.dtype is not None]
+        known = [each.number_type() for each in self.parts if each.values is not None or each.dtype is not None]
         return jnp.result_type(*known or [float])
 
     def _check_values(self) -> None:

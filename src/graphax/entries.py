@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .positions import as_array
-from .structure import Structure
+from .axes import flat_positions
 from .terms import AnyStructure, terms_of
 
 # Pictures in text have at most so many rows and columns.
@@ -81,18 +80,8 @@ def sparsity_of(structure: AnyStructure) -> Sparsity:
     terms = [term for term in terms_of(structure) if term.scale != 0.0]
     out_shape, inp_shape = structure.out_shape, structure.inp_shape
     columns = prod(inp_shape)
-    keys = np.concatenate([_flat(term.out, term) * columns + _flat(term.inp, term) for term in terms] or [[]])
-    keys, groups = keys.astype(np.int64), None
+    places = [flat_positions(term.out + term.inp, range(len(term.sizes)), term.sizes) for term in terms]
+    keys, groups = np.concatenate([np.zeros(0, np.int64), *places]), None
     if not np.all(keys[1:] > keys[:-1]):
         keys, groups = np.unique(keys, return_inverse=True)
     return Sparsity(out_shape, inp_shape, *np.divmod(keys, max(1, columns)), groups)
-
-
-def _flat(axes: tuple, structure: Structure) -> np.ndarray:
-    """The flattened position along some axes, for each value of all labels."""
-    sizes = structure.sizes
-    grid = np.indices(sizes, sparse=True) if sizes else ()
-    position: Any = np.zeros((), np.int64)
-    for label, at, size in (digit for axis in axes for digit in axis):
-        position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
-    return np.broadcast_to(position, sizes).ravel()

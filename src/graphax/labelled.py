@@ -6,7 +6,7 @@ that `graphax.structure` counts.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from math import prod
 from typing import Any
 
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .axes import Axis, Digit, axis_size, labels_of, whole
+from .axes import Axis, Digit, axis_size, flat_positions, labels_of, whole
 from .positions import Listed, as_array, highest, listed, lowest, step_of
 
 # So many numbers are always gathered: kernels take gathers by known indices, and no scatters.
@@ -68,7 +68,7 @@ def picked(values: Any, indices: np.ndarray) -> jax.Array:
     """The values at known indices along the last axis."""
     rest = np.shape(values)[:-1]
     numbers = lax.GatherDimensionNumbers(tuple(range(len(rest))), (len(rest),), (len(rest),))
-    where = indices.astype(np.int32)[:, None]
+    where = indices.astype(np.int32 if np.shape(values)[-1] <= np.iinfo(np.int32).max else np.int64)[:, None]
     return lax.gather(values, where, numbers, (*rest, 1), mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
@@ -76,20 +76,16 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Arra
     """Add values into an array of zeros, at positions that may be listed more than once."""
     sizes: dict[int, int] = {d.label: len(d.at) for axis in axes for d in axis if d.label is not None}
     own = sorted(sizes)
-    grid = dict(zip(own, np.indices([sizes[n] for n in own], sparse=True), strict=True)) if own else {}
-    flat: Any = np.zeros((), np.int64)
-    for digit in (digit for axis in axes for digit in axis):
-        steps = as_array(digit.at)
-        flat = flat * digit.size + (steps[0] if digit.label is None else steps[grid[digit.label]])
+    shape = [sizes[n] for n in own]
+    where = flat_positions(axes, own, shape)
     total = prod(axis_size(axis) for axis in axes)
-    numbers = spread(jnp.asarray(values), list(labels), own, [sizes[n] for n in own])
-    where = np.broadcast_to(flat, [sizes[n] for n in own]).ravel()
+    numbers = spread(jnp.asarray(values), list(labels), own, shape)
     dense = summed_in_groups(reshaped(numbers, (where.size,)), 0, where, total)
     return reshaped(dense, [axis_size(axis) for axis in axes])
 
 
 def summed_in_groups(values: Any, axis: int, groups: np.ndarray, count: int) -> jax.Array:
-    """Sums of the values along an axis that are in the same group.
+    """Sums of the values along an axis that are in the same group; of truth values, whether any of them is true.
 
     The members of each group are gathered side by side, with zeros where a group has fewer than others, so that nothing
     is scattered. Where groups differ much in size, that would take longer.
@@ -98,8 +94,9 @@ def summed_in_groups(values: Any, axis: int, groups: np.ndarray, count: int) -> 
     most = int(sizes.max())
     values = jnp.moveaxis(jnp.asarray(values), axis, -1)
     if most * count > max(4 * len(groups), _FEW):
-        zeros = jnp.zeros((*values.shape[:-1], count), values.dtype)
-        return jnp.moveaxis(zeros.at[..., groups].add(values, mode="promise_in_bounds"), -1, axis)
+        into = jnp.zeros((*values.shape[:-1], count), values.dtype).at[..., groups]
+        total = (into.max if values.dtype == bool else into.add)(values, mode="promise_in_bounds")
+        return jnp.moveaxis(total, -1, axis)
     order = np.argsort(groups, kind="stable")
     within = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     members = np.full((most, count), len(groups))
@@ -111,8 +108,8 @@ def summed_in_groups(values: Any, axis: int, groups: np.ndarray, count: int) -> 
             values = lax.pad(
                 values, like(values, zero), [(0, int(n == values.ndim - 1), 0) for n in range(values.ndim)]
             )
-    parts = [picked(values, row) for row in members]
-    return jnp.moveaxis(sum(parts[1:], parts[0]), -1, axis)
+    plus = lax.bitwise_or if values.dtype == bool else lax.add
+    return jnp.moveaxis(reduce(plus, [picked(values, row) for row in members]), -1, axis)
 
 
 def place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:

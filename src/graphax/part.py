@@ -144,7 +144,7 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
             where = _together(masks, out, shape)
             if not product.compactions:
                 return Part(product.structure, where, dtype)
-            factors, masks = [(lax.convert_element_type(where, dtype), list(out))], []
+            factors = [(lax.convert_element_type(where, dtype), list(out))]
         # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
         early = [mask for mask in masks if not set(mask.labels) <= set(out)]
         factors = [(_selected(values, labels, early), labels) for values, labels in factors]
@@ -158,10 +158,19 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
         values = lax.mul(values, like(values, product.factor))
     late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
     if product.compactions:
-        values, late = _selected(values, out, late), ()
-        for step in product.compactions:
-            values = summed_in_groups(values, out.index(step.label), step.groups.array, step.count)
+        where = _together(late, out, shape) if late else None
+        return _compacted(product, _selected(values, out, late), where)
     return Part(product.structure, values, masks=late)
+
+
+def _compacted(operation: Product | Union, values: Any, where: Any) -> Part:
+    """Values of the same entries summed. An entry is masked if all of its values are, by the truth values ``where``."""
+    labels = operation.structure.values
+    for step in operation.compactions:
+        axis, groups = labels.index(step.label), step.groups.array
+        values = summed_in_groups(values, axis, groups, step.count)
+        where = None if where is None else summed_in_groups(where, axis, groups, step.count)
+    return Part(operation.structure, values, masks=() if where is None else (Mask(where, labels),))
 
 
 def _shape_before(product: Product) -> tuple[int, ...]:
@@ -235,18 +244,23 @@ def _united(union: Union, left: Part, right: Part) -> Part:
     """The values of two blocks one after the other, those of the same entries summed."""
     if left.is_pattern or right.is_pattern:
         return Part(union.structure, None)
-    blocks = settled(left), settled(right)
-    dtype = common_dtype(*[block.values for block in blocks if block.values is not None])
     labels = union.structure.values
-    shapes = [tuple(block.structure.sizes[label] for label in labels) for block in blocks]
-    parts = [
-        spread(of_dtype(block.coefficient(), dtype), list(block.structure.values), labels, shape)
-        for block, shape in zip(blocks, shapes, strict=True)
-    ]
-    values = lax.concatenate(parts, labels.index(union.label))
-    for step in union.compactions:
-        values = summed_in_groups(values, labels.index(step.label), step.groups.array, step.count)
-    return Part(union.structure, values)
+    shapes = [tuple(block.structure.sizes[label] for label in labels) for block in (left, right)]
+
+    def in_turn(pieces: Sequence[Any]) -> Any:
+        spreads = [
+            spread(values, list(block.structure.values) if np.ndim(values) else [], labels, shape)
+            for values, block, shape in zip(pieces, (left, right), shapes, strict=True)
+        ]
+        return lax.concatenate(spreads, labels.index(union.label))
+
+    where = None
+    if _selects(left) or _selects(right):
+        where = in_turn([_where(block) for block in (left, right)])
+        left, right = settled(left), settled(right)
+    dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
+    values = in_turn([of_dtype(block.coefficient(), dtype) for block in (left, right)])
+    return _compacted(union, values, where)
 
 
 def accumulate(total: Sum, left: Part, right: Part) -> Part:
@@ -255,8 +269,11 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
         return Part(total.structure, None)
     left, right = recast(left, total.left_first), recast(right, total.right_first)
     masks: tuple[Mask, ...] = ()
-    if _selects(left) and _selects(right):
-        # An entry that is masked on both paths is masked.
+    summands = (left, total.left), (right, total.right)
+    if any(_selects(block) for block, _ in summands) and all(
+        _selects(block) or not _covers(axes) for block, axes in summands
+    ):
+        # An entry is masked if it is on every path that has it.
         where = _summed(total, (_where(left), left), (_where(right), right), lax.bitwise_or)
         masks = (Mask(where, total.structure.values),)
     left, right = settled(left), settled(right)
@@ -266,7 +283,9 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
 
 
 def _where(block: Part) -> Any:
-    """Where a block that selects has values, as truth values like them."""
+    """Where a block has values that no mask hides, as truth values like them."""
+    if not _selects(block):
+        return np.ones(block.structure.value_shape, bool)
     if block.values.dtype == bool:
         return block.values
     return _together(block.masks, block.structure.values, block.structure.value_shape)
@@ -292,13 +311,16 @@ def recast(block: Part, how: Recast | Refinement | None) -> Part:
     """The same block under another structure."""
     if how is None:
         return block
-    block = settled(block)
-    if isinstance(how, Recast):
-        return Part(how.structure, block.placed(how.axes), block.dtype)
-    if block.values is None:
+    if block.values is None and isinstance(how, Refinement):
         return Part(how.structure, None, block.dtype)
-    values, labels = view(block.values, how.axes)
-    return Part(how.structure, arranged(values, labels, how.structure.values), block.dtype)
+
+    def moved(values: Any) -> Any:
+        if isinstance(how, Recast):
+            return place(values, block.structure.values, how.axes)
+        return arranged(*view(values, how.axes), how.structure.values)
+
+    masks = (Mask(moved(_where(block)), how.structure.values),) if block.masks else ()
+    return Part(how.structure, moved(settled(block).values if masks else block.coefficient()), block.dtype, masks)
 
 
 def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 JAX differentiates: `jax.linearize` of the equation gives a program in which everything nonlinear is computed
 beforehand and the tangents pass through linear primitives only. Here identity blocks are pushed through that
-linear part, using one rule for each primitive (`graphax.linear_rules`). Where a rule knows only the pattern, or
+linear part, using one rule for each primitive (modules of `graphax.rules`). Where a rule knows only the pattern, or
 there is none, the values are read off by applying the linear part to tangents, as few as the pattern allows, from
 whichever side needs fewer. Complex values are differentiated as pairs of real ones.
 """

@@ -58,7 +58,7 @@ class Pipeline:
     def order(self) -> Order:
         return Order.of(self._asked, self.graph)
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         return self.graph.plan(self.order, whole=not self.sparse)
 

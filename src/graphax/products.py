@@ -1,6 +1,6 @@
 """Products of structures: the chain rule, and what it costs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -30,11 +30,12 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         if label not in structure.values:
             continue
         tied = [d for d in digits_of(structure) if d.label == label]
-        keys = np.ravel_multi_index([as_array(d.at) for d in tied], [d.size for d in tied])
+        columns = [as_array(d.at) for d in tied]
+        keys = _keys(columns, [d.size for d in tied])
         if np.all(keys[1:] > keys[:-1]):
             continue
-        entries, groups = np.unique(keys, return_inverse=True)
-        rows = iter(np.unravel_index(entries, [d.size for d in tied]))
+        entries, first, groups = np.unique(keys, return_index=True, return_inverse=True)
+        rows = iter([column[first] for column in columns])
 
         def listed_anew(axes: tuple[Axis, ...], label: int = label, rows: Iterator = rows) -> list[Axis]:
             return [tuple(d._replace(at=listed(next(rows))) if d.label == label else d for d in axis) for axis in axes]
@@ -48,6 +49,17 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         )
         steps.append(Compaction(label, Listed(groups.ravel()), sizes[label]))
     return structure, tuple(steps)
+
+
+def _keys(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """One number for each row of a table, in the order of the rows."""
+    keys, count = columns[0], sizes[0]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        if count * size > np.iinfo(np.int64).max:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            count = len(distinct)
+        keys, count = keys * size + column, count * size
+    return keys
 
 
 @dataclass(frozen=True)

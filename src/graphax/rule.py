@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .axes import axis_along
 from .block import JacobianBlock, as_pattern
 from .errors import RuleError
+from .positions import progression
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
 
@@ -79,10 +81,29 @@ class LinearCall:
         """A diagonal block with values not known yet."""
         return as_pattern(self.elementwise())
 
+    def window(self, starts: Sequence[int], strides: Sequence[int]) -> JacobianBlock:
+        """The operand read from ``starts`` on, in steps of ``strides``."""
+        positions = [progression(*args) for args in zip(starts, strides, self.out_shape, strict=True)]
+        inp = [axis_along(n, at, size) for n, (at, size) in enumerate(zip(positions, self.shape, strict=True))]
+        return self.renaming(range(len(self.out_shape)), inp)
+
+    def linked(self, pairs: Sequence[tuple[int, int]]) -> JacobianBlock:
+        """A pattern that is diagonal in the given pairs (output axis, input axis) and dense in all others."""
+        out, inp = own_labels(self.out_shape, "out"), own_labels(self.shape, "inp")
+        for o, i in pairs:
+            if self.out_shape[o] == self.shape[i]:
+                inp[i] = out[o]
+        return self.pattern(out, inp)
+
     def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
         """A block of which only the labels are known, for result ``number``."""
         known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
         return as_pattern(known)
+
+
+def own_labels(shape: Sequence[int], side: str) -> list[Hashable]:
+    """Labels of their own for the axes of one side."""
+    return [(side, n) for n in range(len(shape))]
 
 
 def remembered(size: int):
@@ -175,8 +196,5 @@ def renaming_rules_for(*primitives: str):
 
 def dense_pattern(call: LinearCall):
     """Any entry of the results may depend on any entry of the operand."""
-    inp = [("inp", n) for n in range(len(call.shape))]
-    return [
-        call.pattern([("out", n) for n in range(len(shape))], inp, number)
-        for number, shape in enumerate(call.out_shapes)
-    ]
+    inp = own_labels(call.shape, "inp")
+    return [call.pattern(own_labels(shape, "out"), inp, number) for number, shape in enumerate(call.out_shapes)]

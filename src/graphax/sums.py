@@ -210,8 +210,7 @@ def unite(left: Structure, right: Structure) -> Union | None:
     if [len(axis) for axis in left.out + left.inp] != [len(axis) for axis in right.out + right.inp]:
         return None
     differing = {n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b}
-    labels = {d.label for n in differing for d in (first[n],) if d.label is not None}
-    others = {d.label for n in differing for d in (second[n],) if d.label is not None}
+    labels, others = ({label for n in differing if (label := side[n].label) is not None} for side in (first, second))
     if not labels and not others:
         labels = others = {d.label for d in first if isinstance(d.at, Listed) and d.label is not None}
     if labels != others or len(labels) != 1:

@@ -52,6 +52,7 @@ def test_mixed_dtypes_under_strict_promotion():
     np.testing.assert_allclose(np.asarray(got, float), np.asarray(jax.jacfwd(function)(x), float), atol=0.02)
 
 
+ONCE, MANY = np.array([4, 1, 5, 0]), np.array([4, 1, 1, 0])
 SINGULAR = {
     "root": lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0),
     "chain": lambda x: jnp.where(x > 0, jnp.log(jnp.sqrt(x)), x),
@@ -65,6 +66,18 @@ SINGULAR = {
     "summed": lambda x: jnp.sum(jnp.sqrt(x), where=x > 0),
     "overwritten": lambda x: jnp.sqrt(x).at[:2].set(1.0),
     "overwritten somewhere": lambda x: lax.dynamic_update_slice(jnp.sqrt(x), jnp.ones(2), (jnp.argmin(x),)),
+    "beside one without": lambda x: jnp.concatenate([jnp.where(x > 0, jnp.sqrt(x), 0.0)[:3], jnp.sqrt(abs(x) + 1)]),
+    "another path somewhere": lambda x: (lambda r: jnp.where(x > 0, r, 0.0).at[2:].add(r[2:]))(jnp.sqrt(x)),
+    "scattered": lambda x: jnp.zeros(6).at[MANY].add(jnp.where(x > 0, jnp.sqrt(x), 0.0)),
+    "permuted": lambda x: jnp.zeros(6).at[ONCE].add(jnp.where(x > 0, jnp.sqrt(x), 0.0)),
+    "gathered and scattered": lambda x: jnp.zeros(6).at[MANY].add(jnp.where(x > 0, jnp.sqrt(x), 0.0)[ONCE % 4]),
+    "scattered on two paths": lambda x: (
+        jnp.zeros(6)
+        .at[MANY]
+        .add(jnp.where(x > 0, jnp.sqrt(x), 0.0))
+        .at[MANY[::-1]]
+        .add(jnp.where(x > 1, jnp.log(x - 1), 0.0))
+    ),
     "chosen of three": lambda x: lax.select_n(jnp.sign(x).astype(int) + 1, x * x, x, jnp.sqrt(x)),
 }
 

@@ -12,7 +12,7 @@ from graphax import terms
 from graphax.axes import Digit, axis_size, point, whole
 from graphax.block import JacobianBlock
 from graphax.positions import listed, progression
-from graphax.products import compose
+from graphax.products import compacted, compose
 from graphax.structure import Structure, canonical, dense, identity, zero
 from graphax.sums import add
 
@@ -252,3 +252,13 @@ def test_dense_and_zero():
 def test_a_known_coefficient_has_no_values():
     with pytest.raises(ValueError, match="known coefficient"):
         Structure((), (), (3,), (0,), 1.0)
+
+
+def test_entries_of_very_large_arrays_are_told_apart():
+    """More entries than an integer of 64 bits counts, of which a list names four, one of them twice."""
+    size, lists = 1 << 20, ([7, 3, 7, 3], [1, 0, 1, 2], [5, 5, 5, 5 << 10], [1 << 19, 4, 1 << 19, 4])
+    axes = [(Digit(0, listed(entries), size),) for entries in lists]
+    structure, (step,) = compacted(Structure(tuple(axes[:2]), tuple(axes[2:]), (4,), (0,)))
+    assert structure.stored == 3
+    assert step.groups.array.tolist() == [2, 0, 2, 1]
+    assert list(structure.inp[1][0].at) == [4, 4, 1 << 19]

@@ -1,0 +1,184 @@
+"""Rules for linear primitives that do arithmetic; `graphax.rule` says what a rule is.
+
+JAX's own differentiation turns every equation into a linear program of a few dozen primitives, so these rules and those
+of the modules beside this one are all that has to be known, and no rule sees the function being differentiated.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from .axes import axis_along
+from .block import JacobianBlock, as_pattern
+from .positions import listed
+from .rule import LinearCall, dense_pattern, own_labels, renaming_rules_for, rules_for
+from .simplify import is_sparse, uniform_value
+
+
+@renaming_rules_for("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
+@renaming_rules_for("sharding_constraint")
+def _same(call):
+    blocks: list[JacobianBlock | None] = [None] * len(call.out_shapes)
+    axes = range(len(call.shape))
+    blocks[call.position] = JacobianBlock.labelled(axes, axes, call.shape, call.shape, renaming=True)
+    return blocks
+
+
+@rules_for("add", "add_any")
+def _add(call):
+    return call.elementwise()
+
+
+@rules_for("neg")
+def _neg(call):
+    return call.elementwise(scale=-1.0)
+
+
+@rules_for("sub")
+def _sub(call):
+    return call.elementwise(scale=-1.0 if call.position else 1.0)
+
+
+def _unknown_factor(call: LinearCall, factor: int):
+    """An elementwise product with an operand not known yet, or a tangent itself, which a custom rule may contain."""
+    return dense_pattern(call) if call.moving[factor] else call.elementwise_pattern()
+
+
+@rules_for("mul")
+def _mul(call):
+    other = call.operands[1 - call.position]
+    if other is None:
+        return _unknown_factor(call, 1 - call.position)
+    number = uniform_value(other)
+    if number is not None:
+        return call.elementwise(scale=number)
+    if is_sparse(other) and np.shape(other) == call.out_shape == call.shape:
+        axes = range(len(call.shape))
+        return _by_nonzeros(call, axes, axes, other, axes)
+    return call.elementwise(other)
+
+
+@rules_for("div")
+def _div(call):
+    other = call.operands[1]
+    if other is None:
+        return _unknown_factor(call, 1)
+    number = uniform_value(other)
+    return call.elementwise(scale=1.0 / number) if number else call.elementwise(lax.reciprocal(other))
+
+
+@rules_for("select_n")
+def _select(call):
+    which = call.operands[0]
+    if which is None:
+        return _unknown_factor(call, 0)
+    return call.mask(lax.eq(which, lax.full_like(which, call.position - 1)))
+
+
+@rules_for("psum", "psum_invariant", "ppermute", "unreduced_psum")
+def _over_points(call):
+    """A collective that keeps the entries of a point apart, with values that depend on other points.
+
+    Once `jax.vmap` has seen it, it is a sum over an axis of the array, which has a number instead of a name.
+    """
+    axes = range(len(call.shape))
+    given = call.params.get("axes", ("name",))
+    out = [n for n in axes if n not in given]
+    block = JacobianBlock.labelled(out, axes, call.out_shapes[call.position], call.shape)
+    named = any(not isinstance(axis, int | np.integer) for axis in given)
+    return [
+        (as_pattern(block) if named else block) if n == call.position else None for n in range(len(call.out_shapes))
+    ]
+
+
+@rules_for("conj", "real", "imag", "complex")
+def _complex(call):
+    axes = range(len(call.shape))
+    return call.pattern(axes, axes)
+
+
+@rules_for("reduce_sum")
+def _reduce_sum(call):
+    axes = range(len(call.shape))
+    return call.block([n for n in axes if n not in call.params["axes"]], axes)
+
+
+@rules_for("cumsum")
+def _cumsum(call):
+    axis = call.params["axis"]
+    row, column = (lax.broadcasted_iota(np.int32, (call.shape[axis],) * 2, n) for n in (0, 1))
+    reached = lax.le(row, column) if call.params["reverse"] else lax.ge(row, column)
+    values = lax.convert_element_type(reached, call.dtype)
+    out: list[Hashable] = list(range(len(call.shape)))
+    out[axis] = "out"
+    return call.block(out, range(len(call.shape)), values, ("out", axis))
+
+
+@rules_for("dot_general")
+def _dot_general(call):
+    (contracting, batch) = call.params["dimension_numbers"]
+    mine, other = call.position, 1 - call.position
+    if call.moving[other]:
+        return dense_pattern(call)
+    labels: list[list[Hashable]] = [own_labels(shape, side) for shape, side in zip(call.shapes, "lr", strict=True)]
+    for pairs in (contracting, batch):
+        for a, b in zip(pairs[mine], pairs[other], strict=True):
+            labels[other][b] = labels[mine][a]
+    free = [
+        [n for d, n in enumerate(labels[side]) if d not in contracting[side] and d not in batch[side]]
+        for side in (0, 1)
+    ]
+    out = [labels[0][d] for d in batch[0]] + free[0] + free[1]
+    if call.operands[other] is None:
+        return call.pattern(out, labels[mine])
+    factor = call.operands[other]
+    if is_sparse(factor):
+        return _by_nonzeros(call, out, labels[mine], factor, labels[other])
+    return call.block(out, labels[mine], factor, labels[other])
+
+
+def _by_nonzeros(call: LinearCall, out: Sequence, inp: Sequence, factor: Any, on: Sequence) -> JacobianBlock | None:
+    """A block whose values are a known array with few nonzeros, listed one by one."""
+    numbers = np.asarray(factor)
+    places = np.nonzero(numbers)
+    if len(places[0]) == 0:
+        return None
+    if len(places[0]) == 1:
+        return call.block(out, inp, factor, on)
+    axes = zip(on, places, numbers.shape, strict=True)
+    listing = {name: axis_along("nonzero", listed(place), size) for name, place, size in axes}
+    out, inp = ([listing.get(name, name) for name in side] for side in (out, inp))
+    return call.block(out, inp, numbers[places], ("nonzero",))
+
+
+@rules_for("triangular_solve")
+def _triangular_solve(call):
+    if call.position == 0:
+        return dense_pattern(call)
+    rank = len(call.shape)
+    apart = rank - 1 if call.params["left_side"] else rank - 2
+    return call.linked([(n, n) for n in (*range(rank - 2), apart)])
+
+
+@rules_for("fft")
+def _fft(call):
+    return call.linked([(n, n) for n in range(len(call.shape) - len(call.params["fft_lengths"]))])
+
+
+@rules_for("conv_general_dilated")
+def _convolution(call):
+    numbers = call.params["dimension_numbers"]
+    if call.params["batch_group_count"] != 1:
+        return dense_pattern(call)
+    if call.position == 0:
+        return call.linked([(numbers.out_spec[0], numbers.lhs_spec[0])])
+    return call.linked([(numbers.out_spec[1], numbers.rhs_spec[0])])
+
+
+@rules_for("reduce_window_sum")
+def _reduce_window_sum(call):
+    untouched = [n for n, size in enumerate(call.params["window_dimensions"]) if size == 1]
+    untouched = [n for n in untouched if call.params["window_strides"][n] == 1 and call.params["padding"][n] == (0, 0)]
+    return call.linked([(n, n) for n in untouched])
