@@ -5,18 +5,31 @@ value from a label (an index that runs over ``range(size of the label)``) or sta
 ``Digit(label=3, at=range(1, 5), size=8)`` says: while label 3 runs over 0..3, this digit of size 8 runs over
 1..4. Slices, pads and concatenations shift ``at``; reshapes regroup digits; an axis of size 1 has no digits. Where
 entries are picked by an array of indices, ``at`` is a list; then several values of the label may be at one position.
+The list may be one that is known only when run.
 
 `Relabelling` solves the one problem that composition needs: given that two axes are the same axis, express
 all labels through fewer, finer ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .positions import Listed, Positions, as_array, chain, coincide, inverse, is_permutation, listed, meet, progression
+from .positions import (
+    Dynamic,
+    Listed,
+    Positions,
+    as_array,
+    chain,
+    coincide,
+    inverse,
+    inverse_permutation,
+    listed,
+    meet,
+    progression,
+)
 
 
 class Digit(NamedTuple):
@@ -51,7 +64,7 @@ def axis_along(label: Any, at: Positions, size: int) -> Axis:
     """An axis of ``size`` on which a label runs over the positions ``at``."""
     if size == 1:
         return ()
-    return (point(at[0], size),) if len(at) == 1 else (Digit(label, at, size),)
+    return (Digit(None if len(at) == 1 else label, at, size),)
 
 
 def axis_size(axis: Axis) -> int:
@@ -68,13 +81,18 @@ def shifted(axes: Iterable[Axis], by: int) -> tuple[Axis, ...]:
     return tuple(tuple(d if d.label is None else d._replace(label=d.label + by) for d in axis) for axis in axes)
 
 
-def flat_positions(axes: Iterable[Axis], labels: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+def flat_positions(
+    axes: Iterable[Axis],
+    labels: Sequence[int],
+    sizes: Sequence[int],
+    positions_of: Callable[[Positions], Any] = as_array,
+) -> Any:
     """The position along all of some axes, taken as one, for each value of the labels given, flattened."""
-    grid = dict(zip(labels, np.indices(sizes, sparse=True), strict=True)) if sizes else {}
-    position: Any = np.zeros((), np.int64)
+    position: Any = np.zeros((1,) * len(sizes), np.int64)
     for label, at, size in (digit for axis in axes for digit in axis):
-        position = position * size + (at[0] if label is None else as_array(at)[grid[label]])
-    return np.broadcast_to(position, sizes).ravel()
+        along = [-1 if n == label else 1 for n in labels]
+        position = position * size + positions_of(at).reshape(along)
+    return (position + np.zeros(sizes, np.int64)).ravel()
 
 
 class Relabelling:
@@ -83,6 +101,7 @@ class Relabelling:
     def __init__(self, sizes: Sequence[int]):
         self.sizes = list(sizes)
         self._meaning: dict[int, Axis] = {}
+        self.guards: list[Digit] = []
 
     def fresh(self, size: int) -> int:
         self.sizes.append(size)
@@ -142,6 +161,8 @@ class Relabelling:
             raise Unrepresentable
         if isinstance(at, Listed):
             return Digit(label, listed(at.array // minor), major), Digit(label, listed(at.array % minor), minor)
+        if isinstance(at, Dynamic):
+            return Digit(label, at.then("div", minor), major), Digit(label, at.then("mod", minor), minor)
         if at[0] // minor == at[-1] // minor:
             low = progression(at.start % minor, at.step, len(at))
             return point(at[0] // minor, major), Digit(label, low, minor)
@@ -157,6 +178,9 @@ class Relabelling:
         return self.split(Digit(label, Listed(as_array(at)), size), minor)
 
     def _equate_digits(self, a: Digit, b: Digit) -> None:
+        if isinstance(a.at, Dynamic) or isinstance(b.at, Dynamic):
+            self._equate_dynamic(a, b)
+            return
         if a.label is not None and a.label == b.label:
             same = coincide(a.at, b.at)
             if len(same) < len(a.at):
@@ -167,14 +191,32 @@ class Relabelling:
             raise Disjoint
         shared = None
         # When one label is kept as the shared index, the other is written in its order.
-        if a.label is not None and len(i) > 1 and is_permutation(i, self.sizes[a.label]):
-            shared, i, j = a.label, range(len(i)), chain(j, inverse(i))
-        elif b.label is not None and len(i) > 1 and is_permutation(j, self.sizes[b.label]):
-            shared, i, j = b.label, chain(i, inverse(j)), range(len(j))
+        if a.label is not None and len(i) > 1 and (back := inverse_permutation(i, self.sizes[a.label])):
+            shared, i, j = a.label, range(len(i)), chain(j, back)
+        elif b.label is not None and len(i) > 1 and (back := inverse_permutation(j, self.sizes[b.label])):
+            shared, i, j = b.label, chain(i, back), range(len(j))
         elif len(i) > 1:
             shared = self.fresh(len(i))
         self._restrict(a.label, i, shared)
         self._restrict(b.label, j, shared)
+
+    def _equate_dynamic(self, a: Digit, b: Digit) -> None:
+        """Positions known only when run meet others, which then follow them.
+
+        Those that the others lack are found out when run: a guard says where they are at 1.
+        """
+        if a == b:
+            return
+        if not isinstance(a.at, Dynamic):
+            a, b = b, a
+        if a.label == b.label or isinstance(b.at, Dynamic):
+            raise Unrepresentable
+        indices, inside = inverse(b.at, b.size)
+        if indices is None:
+            raise Unrepresentable
+        if inside is not None:
+            self.guards.append(Digit(a.label, chain(inside, a.at), 2))
+        self._restrict(b.label, chain(indices, a.at), a.label)
 
     def _restrict(self, label: int | None, indices: Positions, shared: int | None) -> None:
         if not len(indices):

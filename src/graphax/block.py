@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from math import prod
 from typing import Any
 
 import jax
@@ -12,8 +13,8 @@ from jax import lax
 
 from . import part, terms
 from .axes import Axis, Digit
-from .entries import Sparsity, sparsity_of
-from .labelled import reshaped, summed_in_groups, transposed
+from .entries import Sparsity, known_entries, sparsity_of
+from .labelled import NONE, Lists, reshaped, summed_in_groups, transposed
 from .part import Part
 from .products import Product
 from .structure import Structure, canonical, without_lists
@@ -52,12 +53,14 @@ class JacobianBlock:
         on: Sequence[Hashable] = (),
         scale: float | None = 1.0,
         renaming: bool = False,
+        lists: Lists = NONE,
     ) -> "JacobianBlock":
         """Write a block as an einsum term.
 
         ``out`` and ``inp`` give each axis a label (a letter, say), or a tuple of `Digit`s for an axis that is more
         than one label running from end to end. The same label twice is a Kronecker delta. ``values`` are the
-        numbers and ``on`` their labels; without values the block is ``scale`` times its deltas.
+        numbers and ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` has the
+        positions of digits that are `Dynamic`, by name.
 
         For y = A @ x the block by x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
         elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
@@ -90,7 +93,8 @@ class JacobianBlock:
         out_axes = [axis(*pair) for pair in zip(out, out_shape, strict=True)]
         inp_axes = [axis(*pair) for pair in zip(inp, inp_shape, strict=True)]
         if values is None:
-            return JacobianBlock.of(canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0])
+            structure = canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0]
+            return JacobianBlock((Part(structure, None, lists=lists),))
         for name, size in zip(on, values.shape, strict=True):
             if size != 1 and (name not in numbers or sizes[numbers[name]] != size):
                 raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
@@ -99,7 +103,7 @@ class JacobianBlock:
         values = reshaped(values, [n for n in values.shape if n != 1])
         result, old = canonical(out_axes, inp_axes, sizes, here, None)
         order = [here.index(old[label]) for label in result.values]
-        return JacobianBlock.of(result, transposed(values, order))
+        return JacobianBlock((Part(result, transposed(values, order), lists=lists),))
 
     @property
     def structure(self) -> AnyStructure:
@@ -136,8 +140,16 @@ class JacobianBlock:
         """Where the entries are that can differ from zero: rows and columns of the flattened matrix."""
         return sparsity_of(self.structure)
 
+    @property
+    def is_dynamic(self) -> bool:
+        """True if it is known only when run where some entries are: they are picked by indices that are arguments."""
+        return any(each.lists for each in self.parts)
+
     def indices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the entries, sorted, each once; `data` has their numbers."""
+        """Rows and columns of the entries, sorted, each once; `data` has their numbers.
+
+        Of a block that `is_dynamic`, all that could be entries; `to_bcoo` and `to_scipy` have only those that are.
+        """
         return self.sparsity.rows, self.sparsity.columns
 
     @property
@@ -145,18 +157,22 @@ class JacobianBlock:
         """The numbers at `indices`."""
         self._check_values()
         dtype, entries = self._dtype(), self.sparsity
-        parts = [each.data(dtype) for each in self.parts if each.structure.scale != 0.0]
-        numbers = jnp.concatenate(parts) if parts else jnp.zeros(0, dtype)
+        known = [part.recast(each, known_entries(each.structure)) if each.lists else each for each in self._nonzero]
+        numbers = jnp.concatenate([jnp.zeros(0, dtype), *(each.data(dtype) for each in known)])
         return numbers if entries.groups is None else summed_in_groups(numbers, 0, entries.groups, entries.nnz)
 
     def to_bcoo(self):
-        """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates."""
+        """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates, unless it
+        `is_dynamic`."""
         from jax.experimental import sparse
 
+        if self.is_dynamic:
+            numbers, places = self._found(flat=False)
+            return sparse.BCOO((numbers, jnp.stack(places, 1).astype(np.int32)), shape=self.shape)
         entries = self.sparsity
         sides = (entries.rows, entries.out_shape), (entries.columns, entries.inp_shape)
-        places = [place for flat, shape in sides if shape for place in np.unravel_index(flat, shape)]
-        indices = np.stack(places, 1) if places else np.zeros((entries.nnz, 0))
+        axes = [place for flat, shape in sides if shape for place in np.unravel_index(flat, shape)]
+        indices = np.stack(axes, 1) if axes else np.zeros((entries.nnz, 0))
         known = {"indices_sorted": True, "unique_indices": True}
         return sparse.BCOO((self.data, jnp.asarray(indices.astype(np.int32))), shape=self.shape, **known)
 
@@ -173,7 +189,12 @@ class JacobianBlock:
         """The flattened matrix as a sparse array of SciPy: ``"csr"``, ``"csc"``, ``"coo"`` or ``"dia"``."""
         from scipy.sparse import coo_array
 
-        return coo_array((np.asarray(self.data), self.indices()), shape=self.sparsity.shape).asformat(form)
+        structure = self.parts[0].structure
+        shape = prod(structure.out_shape), prod(structure.inp_shape)
+        numbers, places = self._found(flat=True) if self.is_dynamic else (self.data, self.indices())
+        found = coo_array((np.asarray(numbers), tuple(map(np.asarray, places))), shape=shape)
+        found.sum_duplicates()
+        return found.asformat(form)
 
     def diagonals(self) -> tuple[np.ndarray, jax.Array]:
         """The diagonals of the flattened matrix that have entries: their offsets (column minus row), and for each a row
@@ -188,10 +209,11 @@ class JacobianBlock:
         tridiagonal, so that `lineax.linear_solve` needs no dense matrix, or else one that is applied."""
         import lineax
 
-        entries = self.sparsity
-        rows, columns = entries.shape
-        offsets = set(entries.offsets.tolist())
-        if rows == columns and offsets <= {-1, 0, 1}:
+        inp_shape = self.parts[0].structure.inp_shape
+        columns = prod(inp_shape)
+        rows = prod(self.shape) // max(1, columns)
+        offsets = set() if self.is_dynamic else set(self.sparsity.offsets.tolist())
+        if not self.is_dynamic and rows == columns and offsets <= {-1, 0, 1}:
             along, numbers = self.diagonals()
             found = dict(zip(along.tolist(), numbers, strict=True))
             main, lower, upper = (found.get(n, jnp.zeros(columns, self._dtype())) for n in (0, -1, 1))
@@ -200,7 +222,7 @@ class JacobianBlock:
             return lineax.TridiagonalLinearOperator(main, lower[: rows - 1], upper[1:])
 
         def applied(vector: jax.Array) -> jax.Array:
-            return jnp.ravel(self.apply(jnp.reshape(vector, entries.inp_shape)))
+            return jnp.ravel(self.apply(jnp.reshape(vector, inp_shape)))
 
         return lineax.FunctionLinearOperator(applied, jax.ShapeDtypeStruct((columns,), self._dtype()))
 
@@ -211,7 +233,7 @@ class JacobianBlock:
         out_shape, inp_shape = self.parts[0].structure.out_shape, self.parts[0].structure.inp_shape
         if tangent.shape != inp_shape:
             raise ValueError(f"the tangent has shape {tangent.shape}, but the input has {inp_shape}")
-        nonzero = JacobianBlock(tuple(each for each in self.parts if each.structure.scale != 0.0), self._dtype())
+        nonzero = JacobianBlock(self._nonzero, self._dtype())
         product = compose(nonzero, JacobianBlock((part.column(tangent),))) if nonzero.parts else None
         return jnp.zeros(out_shape, self._dtype()) if product is None else product.todense()
 
@@ -223,8 +245,23 @@ class JacobianBlock:
         """The block with every part changed."""
         return JacobianBlock(tuple(map(change, self.parts)), self.dtype if dtype is None else dtype)
 
+    def renamed(self, prefix: Hashable) -> "JacobianBlock":
+        """The block with longer names for its lists, that those of other blocks do not have."""
+        return self.mapped(lambda each: each.renamed(prefix)) if any(each.lists for each in self.parts) else self
+
     def __repr__(self):
         return f"JacobianBlock({self.structure}, shape={self.shape}, stores={self.structure.stored})"
+
+    def _found(self, flat: bool) -> tuple[jax.Array, list[jax.Array]]:
+        """The numbers of all terms and their places, some of which are known only when run and may be the same."""
+        self._check_values()
+        numbers = jnp.concatenate([each.data(self._dtype()) for each in self._nonzero])
+        places = zip(*(each.positions(flat) for each in self._nonzero), strict=True)
+        return numbers, [jnp.concatenate(place) for place in places]
+
+    @property
+    def _nonzero(self) -> tuple[Part, ...]:
+        return tuple(each for each in self.parts if each.structure.scale != 0.0)
 
     def _dtype(self):
         if self.dtype is not None:

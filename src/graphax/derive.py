@@ -10,7 +10,7 @@ from ._jax import Program, Var
 from .graph import ComputationGraph, Edge, Vertex
 from .partials import Partials, equation_partials, tangent_shape
 from .structure import identity
-from .terms import AnyStructure
+from .terms import AnyStructure, renamed
 from .trace import Traced
 
 
@@ -62,7 +62,7 @@ def derive(traced: Traced, simplified: bool) -> Derivation:
             for o, i in partials.structures
             if eqn.outvars[o] in live
         }
-        edges.update({edge: partials.structures[key] for key, edge in names.items()})
+        edges.update({edge: renamed(partials.structures[key], position) for key, edge in names.items()})
         local[position] = LocalBlocks(partials, variables, names)
 
     inputs = tuple(numbers[var] for var in program.inputs)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .axes import flat_positions
+from .positions import Dynamic
+from .structure import Recast, Structure, without_lists
 from .terms import AnyStructure, terms_of
 
 # Pictures in text have at most so many rows and columns.
@@ -74,10 +76,15 @@ class Sparsity:
         return "\n".join([*lines, *("".join(row) for row in picture)])
 
 
+def known_entries(structure: Structure) -> Recast:
+    """The block with labels of their own for axes whose positions are known only when run."""
+    return without_lists(structure, (Dynamic,))
+
+
 @lru_cache(64)
 def sparsity_of(structure: AnyStructure) -> Sparsity:
-    """The entries of a structure."""
-    terms = [term for term in terms_of(structure) if term.scale != 0.0]
+    """The entries of a structure; all that could be, along axes whose positions are known only when run."""
+    terms = [known_entries(term).structure for term in terms_of(structure) if term.scale != 0.0]
     out_shape, inp_shape = structure.out_shape, structure.inp_shape
     columns = prod(inp_shape)
     places = [flat_positions(term.out + term.inp, range(len(term.sizes)), term.sizes) for term in terms]

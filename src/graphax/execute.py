@@ -35,7 +35,7 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[
             arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in computed[len(eqn.outvars) :]]
             for key, block in local.partials.blocks(arrays).items():
                 if local.edges.get(key) in derivation.graph.edges:
-                    blocks[local.edges[key]] = block
+                    blocks[local.edges[key]] = block.renamed(position)
         values.update(zip(eqn.outvars, results, strict=True))
     return _jax.read_all(values, program.outputs), blocks
 

@@ -1,24 +1,29 @@
 """Rules for primitives that move entries about by indices, which are operands: known now, or only when run."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .axes import Digit, axis_along
+from .axes import Axis, axis_along
 from .block import JacobianBlock
-from .positions import listed, progression
+from .labelled import Lists, index_type
+from .positions import Dynamic, Positions, listed, progression
 from .rule import LinearCall, renaming_rules_for, rules_for
 
 
 @renaming_rules_for("dynamic_slice")
 def _dynamic_slice(call):
-    starts = _clamped(call.operands[1:], call.shape, call.out_shape)
-    if starts is not None:
-        return call.window(starts, [1] * len(starts))
-    return call.linked([(n, n) for n in range(len(call.shape))])
+    axes = range(len(call.shape))
+    if None in call.operands[1:]:
+        return call.linked([(n, n) for n in axes])
+    inside, lists = _inside(call, call.operands[1:], call.shape, call.out_shape)
+    return call.renaming(axes, inside, lists)
 
 
 @renaming_rules_for("dynamic_update_slice")
@@ -26,18 +31,107 @@ def _dynamic_update_slice(call):
     axes = range(len(call.out_shape))
     if call.position == 0:
         return call.pattern(axes, axes)
-    starts = _clamped(call.operands[2:], call.out_shape, call.shape)
-    if starts is None:
+    if None in call.operands[2:]:
         return call.linked([(n, n) for n in axes])
-    at = [progression(start, 1, size) for start, size in zip(starts, call.shape, strict=True)]
-    return call.renaming([axis_along(n, at[n], call.out_shape[n]) for n in axes], axes)
+    inside, lists = _inside(call, call.operands[2:], call.out_shape, call.shape)
+    return call.renaming(inside, axes, lists)
 
 
-def _clamped(starts: Sequence[Any], shape: Sequence[int], window: Sequence[int]) -> list[int] | None:
-    """The start of a window, moved inside the array as XLA does, if it is known now."""
-    if any(start is None or isinstance(start, jax.core.Tracer) for start in starts):
-        return None
-    return [max(0, min(int(s), n - w)) for s, n, w in zip(starts, shape, window, strict=True)]
+def _inside(
+    call: LinearCall, starts: Sequence[Any], shape: Sequence[int], window: Sequence[int]
+) -> tuple[list[Axis], Lists]:
+    """The axes of an array on which a window lies, which is moved inside it as XLA does."""
+    axes, lists = [], {}
+    for axis, (start, size, length) in enumerate(zip(starts, shape, window, strict=True)):
+        at: Positions
+        if size == length or not isinstance(start, jax.core.Tracer):
+            at = progression(max(0, min(int(start), size - length)) if size > length else 0, 1, length)
+        else:
+            at = Dynamic(length, (call.name, axis))
+            lists[at.name] = _clipped(start, size - length, size) + np.arange(length, dtype=index_type(size))
+        axes.append(axis_along(axis, at, size))
+    return axes, lists
+
+
+def _clipped(start: Any, last: int, size: int) -> Any:
+    """Indices moved to 0, ... ``last``, as integers that count ``size`` positions."""
+    return jnp.clip(start, 0, min(last, jnp.iinfo(start.dtype).max)).astype(index_type(size))
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """Windows of a large array that stand side by side in a small one: what a gather reads, and a scatter writes.
+
+    Attributes:
+        large, small: the shapes of the arrays.
+        sizes: the shape of a window, by axis of the large array.
+        starts: where each window begins, by those axes of the large array along which that varies.
+        places: where each window stands, by axis in ``loops``.
+        loops: the axes of the small array along which windows stand side by side.
+        offsets: the axis of the small array that an axis of the large one becomes.
+        inside: whether each window is there at all, if that is known only when run.
+    """
+
+    large: Sequence[int]
+    small: Sequence[int]
+    sizes: Sequence[int]
+    starts: dict[int, Any]
+    places: Sequence[np.ndarray]
+    loops: Sequence[int]
+    offsets: dict[int, int]
+    inside: Any = None
+
+    def axes(self, name: Any) -> tuple[list[Any], list[Any], Lists]:
+        """The axes of both arrays, and the positions that are known only when run; names begin with ``name``."""
+        outer: list[Any] = [None] * len(self.large)
+        inner: list[Any] = [None] * len(self.small)
+        lists: dict[Any, Any] = {}
+
+        def along(d: int, positions: Any, size: int) -> Axis:
+            if not isinstance(positions, np.ndarray):
+                lists[name, d] = positions
+                return axis_along("window", Dynamic(len(positions), (name, d)), size)
+            return axis_along("window", listed(positions), size)
+
+        for loop, place in zip(self.loops, self.places, strict=True):
+            inner[loop] = along(loop, self._spread(place), self.small[loop])
+        for d, size in enumerate(self.sizes):
+            start = self.starts.get(d, np.zeros(self.count, np.int64))
+            if d in self.wandering:
+                within = self._spread(np.arange(size), 1 + self.wandering.index(d))
+                outer[d] = along(d, self._spread(start) + within.astype(start.dtype), self.large[d])
+                inner[self.offsets[d]] = along(d, within, size)
+            elif size > 1:
+                outer[d] = axis_along(("offset", d), progression(int(start[0]), 1, size), self.large[d])
+                inner[self.offsets[d]] = axis_along(("offset", d), range(size), size)
+            else:
+                outer[d] = along(d, self._spread(start), self.large[d])
+                if d in self.offsets:
+                    inner[self.offsets[d]] = ()
+        return outer, inner, lists
+
+    @property
+    def count(self) -> int:
+        return len(self.places[0]) if self.places else 1
+
+    @property
+    def wandering(self) -> list[int]:
+        """Axes along which windows of several elements begin somewhere else each time: their elements are listed."""
+
+        def wanders(start: Any) -> bool:
+            return not isinstance(start, np.ndarray) or bool(np.any(start != start[0]))
+
+        return [d for d in self.offsets if self.sizes[d] > 1 and d in self.starts and wanders(self.starts[d])]
+
+    def mask(self) -> Any:
+        """For each element of a window whether it is there."""
+        return self._spread(self.inside)
+
+    def _spread(self, values: Any, axis: int = 0) -> Any:
+        shape = (self.count, *(self.sizes[d] for d in self.wandering))
+        ordered = values.reshape([-1 if n == axis else 1 for n in range(len(shape))])
+        broadcast_to = np.broadcast_to if isinstance(values, np.ndarray) else jnp.broadcast_to
+        return broadcast_to(ordered, shape).ravel()
 
 
 @renaming_rules_for("gather")
@@ -47,69 +141,55 @@ def _gather(call):
     offsets = dict(zip([d for d in range(len(call.shape)) if d not in gone], numbers.offset_dims, strict=True))
     loops = [d for d in range(len(call.out_shape)) if d not in numbers.offset_dims]
     batches = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
-    known = _known_windows(call, call.shape, sizes, numbers.start_index_map, batches)
-    if known is None:
+    if call.operands[1] is None:
         pairs = [(o, d) for d, o in offsets.items() if sizes[d] == call.shape[d]]
         return call.linked(pairs + [(loops[n], d) for d, n in batches.items()])
-    sides = _windows(call.shape, call.out_shape, sizes, *known, loops, offsets)
-    return None if sides is None else call.renaming(sides[1], sides[0])
+    starts = _starts(call, call.shape, sizes, numbers.start_index_map, batches)
+    return _moved(call, _Windows(call.shape, call.out_shape, sizes, *starts[:2], loops, offsets, starts[2]), True)
 
 
-def _known_windows(call: LinearCall, big: Sequence[int], sizes: Sequence[int], along: Sequence[int],
-                   batches: dict[int, int]) -> tuple[dict[int, Any], list[Any]] | None:  # fmt: skip
-    """Where the windows of a gather or scatter begin, by axis of the array ``big``, and their places among the loops.
+def _starts(
+    call: LinearCall, large: Sequence[int], sizes: Sequence[int], along: Sequence[int], batches: dict[int, int]
+) -> tuple[dict[int, Any], list[np.ndarray], Any]:
+    """Where the windows of a gather or scatter begin, by axis of the array ``large``, their places among the loops, and
+    which are there, if that is known only when run.
 
-    None if that is not known now. Windows that leave the array are moved inside or left out, as the mode says.
+    Windows that leave the array are moved inside or left out, as the mode says.
     """
-    indices = call.operands[1]
-    if indices is None or isinstance(indices, jax.core.Tracer):
-        return None
-    indices = np.asarray(indices).astype(np.int64)
+    indices, mode = call.operands[1], call.params["mode"]
+    dynamic = isinstance(indices, jax.core.Tracer)
+    if not dynamic:
+        indices = np.asarray(indices).astype(np.int64)
     places = [grid.ravel() for grid in np.indices(indices.shape[:-1])]
-    starts = {d: indices[..., n].ravel() for n, d in enumerate(along)} | {d: places[n] for d, n in batches.items()}
-    last = {d: big[d] - sizes[d] for d in starts}
-    if call.params["mode"] == lax.GatherScatterMode.CLIP:
-        return {d: np.clip(start, 0, last[d]) for d, start in starts.items()}, places
-    inside = np.all([(start >= 0) & (start <= last[d]) for d, start in starts.items()], axis=0)
-    return {d: start[inside] for d, start in starts.items()}, [place[inside] for place in places]
+    count = prod(indices.shape[:-1])
+    starts = {d: indices[..., n].reshape(count) for n, d in enumerate(along)}
+    starts |= {d: places[n] for d, n in batches.items()}
+    last = {d: large[d] - sizes[d] for d in starts}
+    every = mode in (lax.GatherScatterMode.CLIP, lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+    moved = {
+        d: np.clip(start, 0, last[d]) if isinstance(start, np.ndarray) else _clipped(start, last[d], large[d])
+        for d, start in starts.items()
+    }
+    if every or not along:
+        return moved, places, None
+    there = [(start >= 0) & (start <= last[d]) for d, start in starts.items()]
+    if dynamic:
+        return moved, places, jnp.all(jnp.stack(there), axis=0)
+    inside = np.all(there, axis=0)
+    return {d: start[inside] for d, start in starts.items()}, [place[inside] for place in places], None
 
 
-def _windows(
-    big: Sequence[int], small: Sequence[int], sizes: Sequence[int], starts: dict[int, Any], places: Sequence[Any],
-    loops: Sequence[int], offsets: dict[int, int],
-) -> tuple[list[Any], list[Any]] | None:  # fmt: skip
-    """The axes of an array and of its windows, which stand side by side along ``loops``; None if there is no window."""
-    count = len(places[0]) if places else 1
-    if count == 0:
+def _moved(call: LinearCall, windows: _Windows, reads: bool) -> JacobianBlock | None:
+    """The block of a result that reads windows of the operand, or has it written into windows."""
+    if windows.count == 0:
         return None
-    # A window that begins somewhere else each time has its elements listed; one at a fixed place is a range.
-    wandering = [d for d in offsets if sizes[d] > 1 and d in starts and np.any(starts[d] != starts[d][0])]
-    shape = (count, *(sizes[d] for d in wandering))
-
-    def spread(values: Any, axis: int = 0) -> np.ndarray:
-        ordered = np.asarray(values).reshape([-1 if n == axis else 1 for n in range(len(shape))])
-        return np.broadcast_to(ordered, shape).ravel()
-
-    def digit(values: np.ndarray, size: int) -> tuple[Digit, ...]:
-        return axis_along("window", listed(values), size)
-
-    outer: list[Any] = [None] * len(big)
-    inner: list[Any] = [None] * len(small)
-    for loop, place in zip(loops, places, strict=True):
-        inner[loop] = digit(spread(place), small[loop])
-    for d, size in enumerate(sizes):
-        start = starts.get(d, np.zeros(count, np.int64))
-        if d in wandering:
-            within = spread(np.arange(size), 1 + wandering.index(d))
-            outer[d], inner[offsets[d]] = digit(spread(start) + within, big[d]), digit(within, size)
-        elif size > 1:
-            outer[d] = axis_along(("offset", d), progression(int(start[0]), 1, size), big[d])
-            inner[offsets[d]] = axis_along(("offset", d), range(size), size)
-        else:
-            outer[d] = digit(spread(start), big[d])
-            if d in offsets:
-                inner[offsets[d]] = ()
-    return outer, inner
+    large, small, lists = windows.axes(call.name)
+    sides = (small, large) if reads else (large, small)
+    if windows.inside is None:
+        return call.renaming(*sides, lists)
+    on = ("window",) if windows.count > 1 or windows.wandering else ()
+    mask = windows.mask()
+    return call.selecting(call.block(*sides, mask if on else mask[0], on, lists=lists))
 
 
 @rules_for("scatter-add")
@@ -134,8 +214,7 @@ def _scattered(call: LinearCall) -> JacobianBlock | None:
     loops = [d for d in range(len(call.shape)) if d not in numbers.update_window_dims]
     batches = dict(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True))
     sizes = [call.shape[offsets[d]] if d in offsets else 1 for d in axes]
-    known = _known_windows(call, call.out_shape, sizes, numbers.scatter_dims_to_operand_dims, batches)
-    if known is None:
+    if call.operands[1] is None:
         return call.linked([*offsets.items(), *((d, loops[n]) for d, n in batches.items())])
-    sides = _windows(call.out_shape, call.shape, sizes, *known, loops, offsets)
-    return None if sides is None else call.renaming(*sides)
+    starts = _starts(call, call.out_shape, sizes, numbers.scatter_dims_to_operand_dims, batches)
+    return _moved(call, _Windows(call.out_shape, call.shape, sizes, *starts[:2], loops, offsets, starts[2]), False)

@@ -5,7 +5,7 @@
 that `graphax.structure` counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial, reduce
 from math import prod
 from typing import Any
@@ -16,18 +16,21 @@ import numpy as np
 from jax import lax
 
 from .axes import Axis, Digit, axis_size, flat_positions, labels_of, whole
-from .positions import Listed, as_array, highest, listed, lowest, step_of
+from .positions import Dynamic, Listed, Positions, as_array, highest, listed, lowest, step_of
+
+Lists = Mapping[Hashable, Any]
+NONE: Lists = {}
 
 # So many numbers are always gathered: kernels take gathers by known indices, and no scatters.
 _FEW = 1 << 14
 
 
-def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
+def view(values: Any, axes: Sequence[Axis], lists: Lists = NONE) -> tuple[Any, list[int]]:
     """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
     digits = [digit for axis in axes for digit in axis]
     values = reshaped(values, [d.size for d in digits])
-    if any(isinstance(d.at, Listed) for d in digits):
-        values, digits = _picked(values, digits)
+    if not all(isinstance(d.at, range) for d in digits):
+        values, digits = _picked(values, digits, lists)
     if any(d.at != range(d.size) for d in digits):
         low, high = [lowest(d.at) for d in digits], [highest(d.at) + 1 for d in digits]
         values = lax.slice(values, low, high, [abs(step_of(d.at)) for d in digits])
@@ -46,54 +49,83 @@ def view(values: Any, axes: Sequence[Axis]) -> tuple[Any, list[int]]:
     return values, labels
 
 
-def _picked(values: Any, digits: list[Digit]) -> tuple[Any, list[Digit]]:
+def _picked(values: Any, digits: list[Digit], lists: Lists) -> tuple[Any, list[Digit]]:
     """Read by lists: afterwards every label of a list has one axis, along which it runs from end to end."""
-    for label in labels_of([tuple(d for d in digits if isinstance(d.at, Listed))]):
+    for slot in reversed([n for n, d in enumerate(digits) if d.label is None and isinstance(d.at, Dynamic)]):
+        index = positions_of(digits[slot].at, lists)[0]
+        values = lax.dynamic_index_in_dim(values, index, slot, keepdims=False)
+        digits = digits[:slot] + digits[slot + 1 :]
+    for label in labels_of([tuple(d for d in digits if not isinstance(d.at, range))]):
         here = [n for n, d in enumerate(digits) if d.label == label]
         rest = [n for n in range(len(digits)) if n not in here]
         values = transposed(values, [*rest, *here])
         values = reshaped(values, [*(digits[n].size for n in rest), prod(digits[n].size for n in here)])
-        indices = np.zeros((), np.int64)
+        indices: Any = np.zeros((), np.int64)
         for n in here:
-            indices = indices * digits[n].size + as_array(digits[n].at)
-        at = listed(indices)
-        digits = [*(digits[n] for n in rest), Digit(label, at, values.shape[-1])]
-        if isinstance(at, Listed):
-            values = picked(values, at.array)
-            digits[-1] = whole(label, len(at))
+            indices = indices * digits[n].size + positions_of(digits[n].at, lists)
+        at = listed(indices) if isinstance(indices, np.ndarray) else None
+        digits = [*(digits[n] for n in rest), whole(label, len(indices))]
+        if isinstance(at, range):
+            digits[-1] = Digit(label, at, values.shape[-1])
+        else:
+            values = picked(values, indices)
     return values, digits
 
 
-def picked(values: Any, indices: np.ndarray) -> jax.Array:
-    """The values at known indices along the last axis."""
+def positions_of(at: Positions, lists: Lists) -> Any:
+    """The positions as an array: NumPy's if they are known now."""
+    if not isinstance(at, Dynamic):
+        return as_array(at)
+    positions = lists[at.name]
+    for step, operand in at.steps:
+        if step == "of" and isinstance(operand, range):
+            positions = operand.start + operand.step * positions
+        elif step == "of":
+            positions = jnp.asarray(operand.array.astype(positions.dtype))[positions]
+        elif step == "at":
+            positions = positions[positions_of(operand, lists)]
+        else:
+            positions = positions // operand if step == "div" else positions % operand
+    return positions
+
+
+def picked(values: Any, indices: Any) -> jax.Array:
+    """The values at indices along the last axis, all of which are inside it."""
     rest = np.shape(values)[:-1]
     numbers = lax.GatherDimensionNumbers(tuple(range(len(rest))), (len(rest),), (len(rest),))
-    where = indices.astype(np.int32 if np.shape(values)[-1] <= np.iinfo(np.int32).max else np.int64)[:, None]
+    where = indices if isinstance(indices, jax.Array) else indices.astype(index_type(np.shape(values)[-1]))
+    where = where[:, None]
     return lax.gather(values, where, numbers, (*rest, 1), mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
-def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
+def index_type(size: int) -> Any:
+    """The integers that count the positions of an axis."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: Lists) -> jax.Array:
     """Add values into an array of zeros, at positions that may be listed more than once."""
     sizes: dict[int, int] = {d.label: len(d.at) for axis in axes for d in axis if d.label is not None}
     own = sorted(sizes)
     shape = [sizes[n] for n in own]
-    where = flat_positions(axes, own, shape)
+    where = flat_positions(axes, own, shape, partial(positions_of, lists=lists))
     total = prod(axis_size(axis) for axis in axes)
     numbers = spread(jnp.asarray(values), list(labels), own, shape)
     dense = summed_in_groups(reshaped(numbers, (where.size,)), 0, where, total)
     return reshaped(dense, [axis_size(axis) for axis in axes])
 
 
-def summed_in_groups(values: Any, axis: int, groups: np.ndarray, count: int) -> jax.Array:
+def summed_in_groups(values: Any, axis: int, groups: Any, count: int) -> jax.Array:
     """Sums of the values along an axis that are in the same group; of truth values, whether any of them is true.
 
     The members of each group are gathered side by side, with zeros where a group has fewer than others, so that nothing
-    is scattered. Where groups differ much in size, that would take longer.
+    is scattered. Where groups differ much in size, that would take longer, and where they are known only when run, it
+    cannot be done.
     """
-    sizes = np.bincount(groups, minlength=count)
+    sizes = np.bincount(groups, minlength=count) if isinstance(groups, np.ndarray) else np.array([len(groups)])
     most = int(sizes.max())
     values = jnp.moveaxis(jnp.asarray(values), axis, -1)
-    if most * count > max(4 * len(groups), _FEW):
+    if not isinstance(groups, np.ndarray) or most * count > max(4 * len(groups), _FEW):
         into = jnp.zeros((*values.shape[:-1], count), values.dtype).at[..., groups]
         total = (into.max if values.dtype == bool else into.add)(values, mode="promise_in_bounds")
         return jnp.moveaxis(total, -1, axis)
@@ -112,26 +144,50 @@ def summed_in_groups(values: Any, axis: int, groups: np.ndarray, count: int) -> 
     return jnp.moveaxis(reduce(plus, [picked(values, row) for row in members]), -1, axis)
 
 
-def place(values: Any, labels: Sequence[int], axes: Sequence[Axis]) -> jax.Array:
+def _joined(digits: list[Digit]) -> tuple[list[Digit], list[int]]:
+    """The digits with those that a label passes through together, as the hands of a clock, as one behind the others;
+    and the order in which they stand then."""
+    for label in labels_of([tuple(d for d in digits if isinstance(d.at, Listed))]):
+        here = [n for n, d in enumerate(digits) if d.label == label and not isinstance(d.at, Dynamic)]
+        at = listed(flat_positions([tuple(digits[n] for n in here)], [label], [len(digits[here[0]].at)]))
+        if len(here) > 1 and isinstance(at, range):
+            rest = [n for n in range(len(digits)) if n not in here]
+            whole_digit = Digit(label, at, prod(digits[n].size for n in here))
+            return [*(digits[n] for n in rest), whole_digit], [*rest, *here]
+    return digits, list(range(len(digits)))
+
+
+def place(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: Lists = NONE) -> jax.Array:
     """Write values with ``labels`` into an array whose axes are ``axes``, zero wherever no label points."""
     digits = [digit for axis in axes for digit in axis]
-    if any(isinstance(d.at, Listed) for d in digits):
-        return _added(values, labels, axes)
+    joined, order = _joined(digits)
+    if len(joined) < len(digits):
+        parts = place(values, labels, [(digit,) for digit in joined], lists)
+        parts = transposed(reshaped(parts, [digits[n].size for n in order]), np.argsort(order).tolist())
+        return reshaped(parts, [axis_size(axis) for axis in axes])
     first: dict[int | None, int] = {}
     for slot, digit in enumerate(digits):
-        first.setdefault(digit.label, slot)
+        if digit.label is not None and isinstance(digit.at, range):
+            first.setdefault(digit.label, slot)
+    searched = [n for n, d in enumerate(digits) if isinstance(d.at, Dynamic)]
+    if any(isinstance(d.at, Listed) for d in digits) or any(digits[n].label not in {None, *first} for n in searched):
+        return _added(values, labels, axes, lists)
+    # Positions known only when run are compared with all there are, which is quicker than to scatter.
+    sought = {n: (digits[n].label, positions_of(digits[n].at, lists)) for n in searched}
+    digits = [whole(-n - 1, d.size) if n in sought else d for n, d in enumerate(digits)]
     shape = [len(d.at) for d in digits]
     slots = [first[label] for label in labels]
     order = sorted(range(len(slots)), key=slots.__getitem__)
     values = lax.broadcast_in_dim(transposed(values, order), shape, [slots[n] for n in order])
-    tied = [(first[d.label], slot) for slot, d in enumerate(digits) if d.label is not None and first[d.label] != slot]
-    if tied:
-        position = partial(lax.broadcasted_iota, np.int32, shape)
-        where = [lax.eq(position(dimension=a), position(dimension=b)) for a, b in tied]
-        mask = where[0]
-        for other in where[1:]:
-            mask = lax.bitwise_and(mask, other)
-        values = lax.select(mask, values, lax.full_like(values, 0))
+    position = partial(lax.broadcasted_iota, np.int32, shape)
+    tied = [(first[d.label], slot) for slot, d in enumerate(digits) if first.get(d.label, slot) != slot]
+    where = [lax.eq(position(dimension=a), position(dimension=b)) for a, b in tied]
+    for slot, (label, wanted) in sought.items():
+        along = () if label is None else (first[label],)
+        wanted = lax.broadcast_in_dim(wanted.astype(np.int32) if along else wanted[0].astype(np.int32), shape, along)
+        where.append(lax.eq(position(dimension=slot), wanted))
+    if where:
+        values = lax.select(reduce(lax.bitwise_and, where), values, lax.full_like(values, 0))
     backward = [n for n, d in enumerate(digits) if step_of(d.at) < 0]
     if backward:
         values = lax.rev(values, backward)

@@ -43,7 +43,7 @@ class LinearMap:
         reached: dict[Atom, dict[int, JacobianBlock]] = {
             var: {n: JacobianBlock.of(identity(_jax.shape(var), renaming=True))} for n, var in enumerate(self.sources)
         }
-        for eqn in self.equations:
+        for number, eqn in enumerate(self.equations):
             # A loop counter beside a tangent is not known here, but no tangent either: nothing reaches it.
             operands = [
                 None if isinstance(atom, Var) and atom in reached else _jax.read_all(known, [atom])[0]
@@ -53,7 +53,7 @@ class LinearMap:
             for var in eqn.outvars:
                 reached[var] = {}
             for position in (n for n, moves in enumerate(moving) if moves):
-                local = _local_blocks(eqn, position, operands, moving)
+                local = _local_blocks(eqn, position, operands, moving, number)
                 for var, block in zip(eqn.outvars, local, strict=True):
                     if block is not None:
                         _extend(reached[var], block, reached[eqn.invars[position]])
@@ -122,7 +122,7 @@ def probes(patterns: Sequence[Structure]) -> int:
 
 
 def _local_blocks(
-    eqn: JaxprEqn, position: int, operands: Sequence[Any], moving: tuple[bool, ...]
+    eqn: JaxprEqn, position: int, operands: Sequence[Any], moving: tuple[bool, ...], number: int
 ) -> list[JacobianBlock | None]:
     """The blocks of an equation's results by one operand that it is linear in."""
     operand = eqn.invars[position]
@@ -135,6 +135,7 @@ def _local_blocks(
         tuple(_jax.shape(atom) for atom in eqn.invars),
         tuple(_jax.shape(var) for var in eqn.outvars),
         _jax.dtype(eqn.outvars[0]),
+        (number, position),
     )
     if not prod(call.shape):
         return [None] * len(eqn.outvars)

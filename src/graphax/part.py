@@ -5,8 +5,8 @@ writes labelled values into a larger array of zeros, `contract` multiplies and s
 arithmetic, so the multiplications and additions executed are those that `graphax.structure` counts.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -16,14 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .axes import Axis, axis_size, labels_of, whole
+from .axes import Axis, axis_size, flat_positions, labels_of, whole
 from .labelled import (
+    Lists,
     arranged,
     common_dtype,
     contract,
     like,
     of_dtype,
     place,
+    positions_of,
     reshaped,
     spread,
     sum_out,
@@ -31,8 +33,9 @@ from .labelled import (
     transposed,
     view,
 )
+from .positions import highest, lowest
 from .products import Product
-from .structure import Recast, Structure, canonical, freed
+from .structure import Recast, Structure, canonical, freed, renamed
 from .sums import Refinement, Sum, Union
 
 
@@ -45,7 +48,7 @@ class Mask:
     labels: tuple[int, ...]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["values", "masks"], meta_fields=["structure", "dtype"])
+@partial(jax.tree_util.register_dataclass, data_fields=["values", "masks", "lists"], meta_fields=["structure", "dtype"])
 @dataclass(frozen=True, eq=False)
 class Part:
     """A structure and the values it speaks of.
@@ -56,12 +59,14 @@ class Part:
             None without a known coefficient means that the values are not computed yet.
         dtype: the dtype of the numbers, where the values do not say it.
         masks: what is still to be applied to the values.
+        lists: the positions that the structure names and that are known only when run.
     """
 
     structure: Structure
     values: Any
     dtype: Any = None
     masks: tuple[Mask, ...] = ()
+    lists: Lists = field(default_factory=dict)
 
     @property
     def is_pattern(self) -> bool:
@@ -78,12 +83,19 @@ class Part:
         return jnp.result_type(float) if self.values is None or self.values.dtype == bool else self.values.dtype
 
     def placed(self, axes: Sequence[Axis]) -> jax.Array:
-        return place(self.coefficient(), self.structure.values, axes)
+        return place(self.coefficient(), self.structure.values, axes, self.lists)
 
     def todense(self, dtype: Any) -> jax.Array:
         if self.structure.scale == 0.0:
             return jnp.zeros(self.structure.out_shape + self.structure.inp_shape, dtype)
         return lax.convert_element_type(self.placed(self.structure.out + self.structure.inp), dtype)
+
+    def positions(self, flat: bool) -> list[Any]:
+        """For each number in `data` its position along each axis; with ``flat`` of the flattened output and input."""
+        sizes, find = self.structure.sizes, partial(positions_of, lists=self.lists)
+        out, inp = self.structure.out, self.structure.inp
+        sides = [out, inp] if flat else [(axis,) for axis in out + inp]
+        return [flat_positions(side, range(len(sizes)), sizes, find) for side in sides]
 
     def data(self, dtype: Any) -> jax.Array:
         """A number for each value of all labels: those that are stored, and repetitions of them."""
@@ -97,9 +109,13 @@ class Part:
             self.structure.scale, self.structure.renaming,
         )  # fmt: skip
         if self.values is None:
-            return Part(structure, None, self.dtype)
+            return Part(structure, None, self.dtype, lists=self.lists)
         order = [self.structure.values.index(old[label]) for label in structure.values]
-        return Part(structure, transposed(settled(self).values, order), self.dtype)
+        return Part(structure, transposed(settled(self).values, order), self.dtype, lists=self.lists)
+
+    def renamed(self, prefix: Hashable) -> "Part":
+        lists: Lists = {(prefix, name): array for name, array in self.lists.items()}
+        return replace(self, structure=renamed(self.structure, prefix), lists=lists)
 
     def check_values(self) -> None:
         if self.values is not None and np.shape(self.values) != self.structure.value_shape:
@@ -127,23 +143,25 @@ def perform(operation: Product | Sum | Union, left: Part, right: Part) -> Part:
 
 def multiply(product: Product, left: Part, right: Part) -> Part:
     """A composition that `structure.compose` has worked out."""
+    lists = {**left.lists, **right.lists}
     if product.structure.scale is not None or left.is_pattern or right.is_pattern:
-        return Part(product.structure, None)
+        return Part(product.structure, None, lists=_named(product.structure, lists))
     if product.free:
         left = recast(left, freed(left.structure, (), product.free))
         right = recast(right, freed(right.structure, product.free, ()))
     out, shape = product.structure.values, _shape_before(product)
     sides = [(block, axes) for block, axes in ((left, product.left), (right, product.right)) if axes is not None]
-    factors = [view(block.values, axes) for block, axes in sides]
+    factors = [view(block.values, axes, lists) for block, axes in sides]
+    factors += [_guard(axis, lists) for axis in product.guards]
     masks: list[Mask] = []
-    if any(_selects(block) for block, _ in sides):
+    if product.guards or any(_selects(block) for block, _ in sides):
         dtype = next((block.dtype for block, _ in sides if block.dtype is not None), jnp.result_type(float))
         factors, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
-        masks += [_viewed(mask, block, axes) for block, axes in sides for mask in block.masks]
+        masks += [_viewed(mask, block, axes, lists) for block, axes in sides for mask in block.masks]
         if not factors:
             where = _together(masks, out, shape)
             if not product.compactions:
-                return Part(product.structure, where, dtype)
+                return Part(product.structure, where, dtype, lists=_named(product.structure, lists))
             factors = [(lax.convert_element_type(where, dtype), list(out))]
         # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
         early = [mask for mask in masks if not set(mask.labels) <= set(out)]
@@ -159,18 +177,31 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
     late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
     if product.compactions:
         where = _together(late, out, shape) if late else None
-        return _compacted(product, _selected(values, out, late), where)
-    return Part(product.structure, values, masks=late)
+        return _compacted(product, _selected(values, out, late), where, lists)
+    return Part(product.structure, values, masks=late, lists=_named(product.structure, lists))
 
 
-def _compacted(operation: Product | Union, values: Any, where: Any) -> Part:
+def _named(structure: Structure, lists: Lists) -> Lists:
+    """Of all lists those that a structure speaks of."""
+    return {name: lists[name] for name in sorted(structure.names, key=repr)}
+
+
+def _compacted(operation: Product | Union, values: Any, where: Any, lists: Lists) -> Part:
     """Values of the same entries summed. An entry is masked if all of its values are, by the truth values ``where``."""
     labels = operation.structure.values
     for step in operation.compactions:
         axis, groups = labels.index(step.label), step.groups.array
         values = summed_in_groups(values, axis, groups, step.count)
         where = None if where is None else summed_in_groups(where, axis, groups, step.count)
-    return Part(operation.structure, values, masks=() if where is None else (Mask(where, labels),))
+    masks = () if where is None else (Mask(where, labels),)
+    return Part(operation.structure, values, masks=masks, lists=_named(operation.structure, lists))
+
+
+def _guard(axis: Axis, lists: Lists) -> tuple[Any, list[int]]:
+    """The truth values of a guard, along its label."""
+    (digit,) = axis
+    where = positions_of(digit.at, lists) == 1
+    return (where[0], []) if digit.label is None else (where, [digit.label])
 
 
 def _shape_before(product: Product) -> tuple[int, ...]:
@@ -208,8 +239,8 @@ def _numbers_and_masks(
     return numbers, masks
 
 
-def _viewed(mask: Mask, block: Part, axes: Sequence[Axis]) -> Mask:
-    where, labels = view(mask.where, [axes[block.structure.values.index(label)] for label in mask.labels])
+def _viewed(mask: Mask, block: Part, axes: Sequence[Axis], lists: Lists) -> Mask:
+    where, labels = view(mask.where, [axes[block.structure.values.index(label)] for label in mask.labels], lists)
     return Mask(where, tuple(labels))
 
 
@@ -242,8 +273,9 @@ def settled(block: Part) -> Part:
 
 def _united(union: Union, left: Part, right: Part) -> Part:
     """The values of two blocks one after the other, those of the same entries summed."""
+    lists = {**left.lists, **right.lists}
     if left.is_pattern or right.is_pattern:
-        return Part(union.structure, None)
+        return Part(union.structure, None, lists=_named(union.structure, lists))
     labels = union.structure.values
     shapes = [tuple(block.structure.sizes[label] for label in labels) for block in (left, right)]
 
@@ -260,13 +292,14 @@ def _united(union: Union, left: Part, right: Part) -> Part:
         left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
     values = in_turn([of_dtype(block.coefficient(), dtype) for block in (left, right)])
-    return _compacted(union, values, where)
+    return _compacted(union, values, where, lists)
 
 
 def accumulate(total: Sum, left: Part, right: Part) -> Part:
     """A sum that `structure.add` has worked out."""
+    lists = _named(total.structure, {**left.lists, **right.lists})
     if total.structure.scale is not None or left.is_pattern or right.is_pattern:
-        return Part(total.structure, None)
+        return Part(total.structure, None, lists=lists)
     left, right = recast(left, total.left_first), recast(right, total.right_first)
     masks: tuple[Mask, ...] = ()
     summands = (left, total.left), (right, total.right)
@@ -279,7 +312,7 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
     left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
     a, b = (of_dtype(block.coefficient(), dtype) for block in (left, right))
-    return Part(total.structure, _summed(total, (a, left), (b, right), lax.add), masks=masks)
+    return Part(total.structure, _summed(total, (a, left), (b, right), lax.add), masks=masks, lists=lists)
 
 
 def _where(block: Part) -> Any:
@@ -311,16 +344,18 @@ def recast(block: Part, how: Recast | Refinement | None) -> Part:
     """The same block under another structure."""
     if how is None:
         return block
+    lists = _named(how.structure, block.lists)
     if block.values is None and isinstance(how, Refinement):
-        return Part(how.structure, None, block.dtype)
+        return Part(how.structure, None, block.dtype, lists=lists)
 
     def moved(values: Any) -> Any:
         if isinstance(how, Recast):
-            return place(values, block.structure.values, how.axes)
-        return arranged(*view(values, how.axes), how.structure.values)
+            return place(values, block.structure.values, how.axes, block.lists)
+        return arranged(*view(values, how.axes, block.lists), how.structure.values)
 
     masks = (Mask(moved(_where(block)), how.structure.values),) if block.masks else ()
-    return Part(how.structure, moved(settled(block).values if masks else block.coefficient()), block.dtype, masks)
+    values = moved(settled(block).values if masks else block.coefficient())
+    return Part(how.structure, values, block.dtype, masks, lists)
 
 
 def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
@@ -354,8 +389,8 @@ def _laid_beside(total: Sum, left: tuple[Any, tuple], right: tuple[Any, tuple]) 
         (digit,) = axes[axis]
         compact = (digit._replace(at=range(len(digit.at)), size=len(digit.at)),)
         pieces.append((digit.at, place(values, labels, (*axes[:axis], compact, *axes[axis + 1 :]))))
-    (near_at, near), (far_at, far) = sorted(pieces, key=lambda piece: piece[0][0])
-    gap = far_at[0] - near_at[-1] - 1
+    (near_at, near), (far_at, far) = sorted(pieces, key=lambda piece: lowest(piece[0]))
+    gap = lowest(far_at) - highest(near_at) - 1
     if gap:
         margins = [(0, gap if n == axis else 0, 0) for n in range(near.ndim)]
         near = lax.pad(near, like(near, 0), margins)

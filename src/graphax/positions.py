@@ -1,9 +1,11 @@
-"""Sequences of positions along an axis, known before execution: progressions, and lists of anything else.
+"""Sequences of positions along an axis: progressions, lists of anything else, and lists known only when run.
 
 A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal. What is computed from lists is
-computed by NumPy, once, when planning.
+computed by NumPy, once, when planning. A `Dynamic` has a name, under which its positions are found when run.
 """
 
+from collections.abc import Hashable
+from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
@@ -41,7 +43,36 @@ class Listed:
         return f"Listed({len(self)} positions from {int(self.array.min())} to {int(self.array.max())})"
 
 
-Positions = range | Listed
+@dataclass(frozen=True)
+class Dynamic:
+    """Positions that are known only when run: those found under ``name``, and what ``steps`` make of them in turn.
+
+    A step is ``("of", p)``, which takes n to p[n]; ``("at", p)``, which picks those at p; ``("div", n)`` or
+    ``("mod", n)``, which split digits.
+    """
+
+    length: int
+    name: Hashable
+    steps: tuple[tuple[str, Any], ...] = ()
+
+    def __len__(self):
+        return self.length
+
+    def then(self, step: str, operand: Any) -> "Dynamic":
+        return Dynamic(len(operand) if step == "at" else self.length, self.name, (*self.steps, (step, operand)))
+
+    @property
+    def names(self) -> frozenset[Hashable]:
+        """What has to be known when run."""
+        return frozenset({self.name}).union(*(x.names for _, x in self.steps if isinstance(x, Dynamic)))
+
+    def renamed(self, prefix: Hashable) -> "Dynamic":
+        """The same with longer names, that others do not have."""
+        steps = [(step, x.renamed(prefix) if isinstance(x, Dynamic) else x) for step, x in self.steps]
+        return Dynamic(self.length, (prefix, self.name), tuple(steps))
+
+
+Positions = range | Listed | Dynamic
 
 
 def listed(array: Any) -> Positions:
@@ -58,15 +89,16 @@ def listed(array: Any) -> Positions:
 def as_array(positions: Positions) -> np.ndarray:
     if isinstance(positions, Listed):
         return positions.array
+    assert isinstance(positions, range)
     return np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
 
 
 def lowest(positions: Positions) -> int:
-    return int(positions.array.min()) if isinstance(positions, Listed) else min(positions[0], positions[-1])
+    return int(as_array(positions).min()) if isinstance(positions, Listed) else min(positions[0], positions[-1])  # type: ignore[index]
 
 
 def highest(positions: Positions) -> int:
-    return int(positions.array.max()) if isinstance(positions, Listed) else max(positions[0], positions[-1])
+    return int(as_array(positions).max()) if isinstance(positions, Listed) else max(positions[0], positions[-1])  # type: ignore[index]
 
 
 def step_of(positions: Positions) -> int:
@@ -83,6 +115,10 @@ def chain(outer: Positions, inner: Positions) -> Positions:
     """``outer[inner[i]]`` for all i."""
     if isinstance(outer, range) and isinstance(inner, range):
         return progression(outer.start + outer.step * inner.start, outer.step * inner.step, len(inner))
+    if isinstance(outer, Dynamic):
+        return outer if inner == range(len(outer)) else outer.then("at", inner)
+    if isinstance(inner, Dynamic):
+        return inner if outer == range(len(outer)) else inner.then("of", outer)
     return listed(as_array(outer)[as_array(inner)])
 
 
@@ -91,6 +127,8 @@ def meet(first: Positions, second: Positions) -> tuple[Positions, Positions]:
 
     A list that meets a progression keeps its order.
     """
+    assert not isinstance(first, Dynamic)
+    assert not isinstance(second, Dynamic)
     if isinstance(first, range):
         return _meet_progressions(first, second) if isinstance(second, range) else _found_in(second, first)[::-1]
     if isinstance(second, range):
@@ -160,7 +198,7 @@ def join(first: Positions, second: Positions) -> tuple[Positions, Positions, Pos
     """
     if first == second:
         return first, range(len(first)), range(len(second))
-    if isinstance(first, Listed) or isinstance(second, Listed):
+    if not isinstance(first, range) or not isinstance(second, range):
         return None
     step = gcd(first.step if len(first) > 1 else 0, second.step if len(second) > 1 else 0, second.start - first.start)
     if len(first) == len(second) == 1:
@@ -179,19 +217,24 @@ def join(first: Positions, second: Positions) -> tuple[Positions, Positions, Pos
     return hull, index(first), index(second)
 
 
-def is_permutation(indices: Positions, size: int) -> bool:
-    """Whether indices name each of 0, 1, ... ``size`` - 1 once."""
-    if len(indices) != size:
-        return False
-    if isinstance(indices, range):
-        return {indices[0], indices[-1]} == {0, size - 1}
-    seen = np.zeros(size, bool)
-    seen[indices.array] = True
-    return bool(seen.all())
+def inverse(positions: Positions, size: int) -> tuple[Positions | None, Positions | None]:
+    """Where each of 0, 1, ... ``size`` - 1 stands among positions, and whether it does (1) or not (0).
+
+    None for the second if all do. Where one does not, the first has any index; None if one stands there twice.
+    """
+    if positions == range(size):
+        return positions, None
+    where = as_array(positions)
+    table, inside = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    table[where], inside[where] = np.arange(len(where)), 1
+    if np.count_nonzero(inside) < len(where):
+        return None, None
+    return listed(table) if len(where) > 1 else Listed(table), None if len(where) == size else Listed(inside)
 
 
-def inverse(permutation: Positions) -> Positions:
-    """Where each of 0, 1, ... stands in a permutation of them."""
-    if isinstance(permutation, range):
-        return permutation if permutation.step == 1 or len(permutation) == 1 else range(len(permutation))[::-1]
-    return listed(np.argsort(permutation.array))
+def inverse_permutation(indices: Positions, size: int) -> Positions | None:
+    """Where each of 0, 1, ... ``size`` - 1 stands among indices; None unless they name each of them once."""
+    if len(indices) != size or isinstance(indices, Dynamic):
+        return None
+    found, inside = inverse(indices, size)
+    return found if inside is None else None

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from .axes import Axis, Disjoint, Relabelling, Unrepresentable, labels_of, shifted, whole
-from .positions import Listed, as_array, listed
+from .positions import Dynamic, Listed, as_array, listed
 from .structure import CACHE, Structure, canonical, digits_of, freed, renumbered
 
 
@@ -30,6 +30,8 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         if label not in structure.values:
             continue
         tied = [d for d in digits_of(structure) if d.label == label]
+        if any(isinstance(d.at, Dynamic) for d in tied):
+            continue
         columns = [as_array(d.at) for d in tied]
         keys = _keys(columns, [d.size for d in tied])
         if np.all(keys[1:] > keys[:-1]):
@@ -67,7 +69,8 @@ class Product:
     """How to compose two blocks, and what that costs.
 
     ``left`` and ``right`` say what the axes of each value array mean in the labels of the product (None where a
-    block has no values); labels from ``len(structure.sizes)`` on are summed over.
+    block has no values); labels from ``len(structure.sizes)`` on are summed over. Each of ``guards`` is at 1 where
+    there are entries, which is known only when run.
     """
 
     structure: Structure
@@ -78,6 +81,7 @@ class Product:
     raw_multiplications: int
     additions: int
     free: tuple[int, ...] = ()
+    guards: tuple[Axis, ...] = ()
     compactions: tuple[Compaction, ...] = ()
     is_sum: ClassVar[bool] = False
 
@@ -112,9 +116,13 @@ def _compose(left: Structure, right: Structure) -> Product:
     right_axes = [labels.resolve((whole(n + offset, right.sizes[n]),)) for n in right.values]
 
     kept = set(labels_of(out + inp))
+    guards = [labels.resolve((guard,)) for guard in labels.guards]
+    guarded = set(labels_of(guards))
+    if not guarded <= kept:
+        raise Unrepresentable
     in_left, in_right = set(labels_of(left_axes)), set(labels_of(right_axes))
-    carried = in_left | in_right
-    both_known = left.scale is not None and right.scale is not None
+    carried = in_left | in_right | guarded
+    both_known = left.scale is not None and right.scale is not None and not guards
     # A summed label that no value has contributes its size.
     factor = _known(left) * _known(right)
     factor *= prod(labels.sizes[n] for n in set(labels_of(middle)) - kept - carried)
@@ -153,6 +161,7 @@ def _compose(left: Structure, right: Structure) -> Product:
         - size(met & kept)
         + before
         - structure.stored,
+        guards=renumbered(guards, old),
         compactions=compactions,
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 from .axes import axis_along
 from .block import JacobianBlock, as_pattern
 from .errors import RuleError
+from .labelled import NONE, Lists
 from .positions import progression
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
@@ -37,6 +38,7 @@ class LinearCall:
         moving: which operands are tangents.
         shapes, out_shapes: the shapes of all operands and results.
         dtype: the dtype of the (first) result.
+        name: what lists are called that are known only when run; no other call of the linear program has it.
     """
 
     primitive: str
@@ -47,6 +49,7 @@ class LinearCall:
     shapes: tuple[tuple[int, ...], ...]
     out_shapes: tuple[tuple[int, ...], ...]
     dtype: Any
+    name: Hashable = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,9 +65,9 @@ class LinearCall:
         """`JacobianBlock.labelled` for the shapes of this call."""
         return JacobianBlock.labelled(out, inp, self.out_shape, self.shape, values, on, **how)
 
-    def renaming(self, out: Sequence, inp: Sequence) -> JacobianBlock:
+    def renaming(self, out: Sequence, inp: Sequence, lists: Lists = NONE) -> JacobianBlock:
         """A block that only moves entries."""
-        return self.block(out, inp, renaming=True)
+        return self.block(out, inp, renaming=True, lists=lists)
 
     def elementwise(self, values: Any = None, scale: float = 1.0) -> JacobianBlock:
         """A diagonal block; an operand of rank 0 is broadcast, and so are values of rank 0."""
@@ -75,7 +78,11 @@ class LinearCall:
 
     def mask(self, where: Any) -> JacobianBlock:
         """A diagonal block that lets tangents through where it is true. Zero is zero there, whatever comes next."""
-        return self.elementwise(where).mapped(lambda part: replace(part, dtype=self.dtype), self.dtype)
+        return self.selecting(self.elementwise(where))
+
+    def selecting(self, block: JacobianBlock) -> JacobianBlock:
+        """A block whose truth values let tangents through."""
+        return block.mapped(lambda part: replace(part, dtype=self.dtype), self.dtype)
 
     def elementwise_pattern(self) -> JacobianBlock:
         """A diagonal block with values not known yet."""

@@ -10,13 +10,13 @@ Nothing here, in `graphax.products` or in `graphax.sums` touches an array. Those
 of blocks are and what they cost; `graphax.part` does what they decide.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
 
 from .axes import Axis, Digit, axis_size, labels_of, whole
-from .positions import Listed, highest, lowest
+from .positions import Dynamic, Listed, highest, lowest
 
 CACHE = 1 << 14
 
@@ -83,6 +83,11 @@ class Structure:
         """How many numbers the block holds."""
         return 0 if self.scale is not None else prod(self.value_shape)
 
+    @cached_property
+    def names(self) -> frozenset[Hashable]:
+        """Those of the lists that are known only when run."""
+        return frozenset[Hashable]().union(*(d.at.names for d in digits_of(self) if isinstance(d.at, Dynamic)))
+
     @property
     def transposed(self) -> "Structure":
         """With output and input exchanged."""
@@ -98,8 +103,8 @@ class Structure:
             parts = []
             for label, at, size in axis:
                 text = "" if label is None else name(label)
-                if isinstance(at, Listed):
-                    text += "@list"
+                if not isinstance(at, range):
+                    text += "@list" if isinstance(at, Listed) else "@run"
                 elif at != range(size):
                     step = "" if abs(at.step) == 1 or len(at) == 1 else f":{abs(at.step)}"
                     text += f"@{lowest(at)}{step}" if len(at) == 1 or at.step > 0 else f"@{highest(at)}:-{abs(at.step)}"
@@ -187,13 +192,26 @@ def freed(structure: Structure, out: tuple[int, ...], inp: tuple[int, ...]) -> R
     return Recast(result, tuple(values[old[label]] for label in result.values))
 
 
-def without_lists(structure: Structure) -> Recast:
-    """The block with labels of their own for axes that are lists."""
+def without_lists(structure: Structure, kinds: tuple[type, ...] = (Listed, Dynamic)) -> Recast:
+    """The block with labels of their own for axes that are lists, of some kinds."""
     out, inp = (
-        tuple(n for n, axis in enumerate(axes) if any(isinstance(d.at, Listed) for d in axis))
+        tuple(n for n, axis in enumerate(axes) if any(isinstance(d.at, kinds) for d in axis))
         for axes in (structure.out, structure.inp)
     )
     return freed(structure, out, inp)
+
+
+@lru_cache(CACHE)
+def renamed(structure: Structure, prefix: Hashable) -> Structure:
+    """The structure with longer names for what is known only when run."""
+
+    def anew(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        return tuple(
+            tuple(d._replace(at=d.at.renamed(prefix)) if isinstance(d.at, Dynamic) else d for d in axis)
+            for axis in axes
+        )
+
+    return replace(structure, out=anew(structure.out), inp=anew(structure.inp)) if structure.names else structure
 
 
 def digits_of(structure: Structure) -> Iterator[Digit]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from .axes import Axis, Digit, Relabelling, Unrepresentable, labels_of, whole
-from .positions import Listed, Positions, as_array, highest, join, listed, lowest, meet
+from .positions import Dynamic, Listed, Positions, as_array, highest, join, listed, lowest, meet
 from .products import Compaction, compacted
 from .structure import CACHE, Recast, Structure, canonical, digits_of, freed, renumbered
 
@@ -217,7 +217,8 @@ def unite(left: Structure, right: Structure) -> Union | None:
         return None
     (label,) = labels
     slots = {n for n, d in enumerate(first) if d.label == label} | differing
-    if any(d.label not in (label, None) for n in slots for d in (first[n], second[n])):
+    joined = [digits[n] for n in slots for digits in (first, second)]
+    if any(d.label not in (label, None) or isinstance(d.at, Dynamic) for d in joined):
         return None
     alike = set(left.values) | {label} == set(right.values) | {label}
     if not alike or len(left.sizes) != len(right.sizes):

@@ -5,13 +5,14 @@ diagonal and its neighbour is dense. So a sum stays a sum, a list of **terms**, 
 than the terms do. Products distribute over terms. A `Recipe` says which terms to multiply and which results to add.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import prod
 from typing import ClassVar
 
 from . import products, sums
+from . import structure as structures
 from .products import Product
 from .structure import Structure
 from .sums import Sum, Union
@@ -74,6 +75,13 @@ AnyStructure = Structure | Terms
 
 def terms_of(structure: AnyStructure) -> tuple[Structure, ...]:
     return structure.terms if isinstance(structure, Terms) else (structure,)
+
+
+def renamed(structure: AnyStructure, prefix: Hashable) -> AnyStructure:
+    """The structure with longer names for what is known only when run."""
+    if isinstance(structure, Structure):
+        return structures.renamed(structure, prefix)
+    return Terms(tuple(structures.renamed(term, prefix) for term in structure.terms))
 
 
 @dataclass(frozen=True, slots=True)
