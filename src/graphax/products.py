@@ -13,6 +13,10 @@ from .positions import Dynamic, Listed, as_array, listed
 from .structure import CACHE, Structure, canonical, digits_of, freed, renumbered
 
 
+# Lists may name so large a part of their entries again: to sum fewer values than that is not worth moving them all.
+_REPEATED = 1 / 16
+
+
 @dataclass(frozen=True)
 class Compaction:
     """Values along one label that belong to the same entries, summed: ``groups`` says where each of them goes."""
@@ -37,6 +41,8 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         if np.all(keys[1:] > keys[:-1]):
             continue
         entries, first, groups = np.unique(keys, return_index=True, return_inverse=True)
+        if len(keys) - len(entries) <= _REPEATED * len(keys):
+            continue
         rows = iter([column[first] for column in columns])
 
         def listed_anew(axes: tuple[Axis, ...], label: int = label, rows: Iterator = rows) -> list[Axis]:

@@ -22,6 +22,10 @@ _CACHE = 1 << 14
 WORTH_KEEPING_APART = 512
 # Edges with more terms than this become one structure.
 MOST_TERMS = 48
+# Two lists become one only if their entries coincide: by so large a part of the shorter one, or in so few numbers.
+# One list for entries that do not coincide would save nothing, and its values would have to be moved.
+_COINCIDING = 0.25
+_FEW_ENTRIES = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +155,11 @@ class _Writer:
         best, least = None, float("inf") if forced else self.worth_keeping_apart
         for other in self.kept:
             known = self.structures[other]
-            for total in (sums.unite(known, new), sums.add(known, new, forced)):
-                if total is not None and (waste := _waste(total.structure, known, new)) < least:
+            # A sum moves no values, so that it comes first.
+            for total in (sums.add(known, new, forced), sums.unite(known, new)):
+                if total is None or not (forced or _worthwhile(total, known, new)):
+                    continue
+                if (waste := _waste(total.structure, known, new)) < least:
                     best, least = (other, total), waste
         return best
 
@@ -171,6 +178,15 @@ def _waste(whole: Structure, left: Structure, right: Structure) -> int:
     """By how many numbers, or entries that repeat them, one structure has more than two."""
     stored = whole.stored - left.stored - right.stored
     return max(stored, prod(whole.sizes) - prod(left.sizes) - prod(right.sizes))
+
+
+def _worthwhile(total: Sum | Union, left: Structure, right: Structure) -> bool:
+    """Whether two lists are better off as one."""
+    if isinstance(total, Sum):
+        return True
+    shorter, entries = sorted([prod(left.sizes), prod(right.sizes)])
+    coinciding = shorter + entries - prod(total.structure.sizes)
+    return entries <= _FEW_ENTRIES or coinciding >= _COINCIDING * shorter
 
 
 @lru_cache(_CACHE)
