@@ -158,8 +158,10 @@ class JacobianBlock:
         self._check_values()
         dtype, entries = self._dtype(), self.sparsity
         known = [part.recast(each, known_entries(each.structure)) if each.lists else each for each in self._nonzero]
-        numbers = jnp.concatenate([jnp.zeros(0, dtype), *(each.data(dtype) for each in known)])
-        return numbers if entries.groups is None else summed_in_groups(numbers, 0, entries.groups, entries.nnz)
+        parts = [each.data(dtype) for each in known]
+        if entries.groups is not None:
+            return summed_in_groups(parts, 0, entries.groups, entries.nnz)
+        return jnp.concatenate(parts) if parts else jnp.zeros(0, dtype)
 
     def to_bcoo(self):
         """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates, unless it

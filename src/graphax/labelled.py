@@ -111,37 +111,55 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: List
     where = flat_positions(axes, own, shape, partial(positions_of, lists=lists))
     total = prod(axis_size(axis) for axis in axes)
     numbers = spread(jnp.asarray(values), list(labels), own, shape)
-    dense = summed_in_groups(reshaped(numbers, (where.size,)), 0, where, total)
+    dense = summed_in_groups([reshaped(numbers, (where.size,))], 0, where, total)
     return reshaped(dense, [axis_size(axis) for axis in axes])
 
 
-def summed_in_groups(values: Any, axis: int, groups: Any, count: int) -> jax.Array:
-    """Sums of the values along an axis that are in the same group; of truth values, whether any of them is true.
+def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) -> jax.Array:
+    """Sums of those values of all pieces, one after the other along an axis, that are in the same group.
 
-    The members of each group are gathered side by side, with zeros where a group has fewer than others, so that nothing
-    is scattered. Where groups differ much in size, that would take longer, and where they are known only when run, it
-    cannot be done.
+    Of truth values, whether any of them is true. The members of each group are gathered side by side, so that nothing is
+    scattered. Where groups differ much in size, most of what is gathered would be nothing; then scattering takes less
+    time. Groups that are known only when run, of one piece, are scattered as well.
     """
-    sizes = np.bincount(groups, minlength=count) if isinstance(groups, np.ndarray) else np.array([len(groups)])
-    most = int(sizes.max())
-    values = jnp.moveaxis(jnp.asarray(values), axis, -1)
-    if not isinstance(groups, np.ndarray) or most * count > max(4 * len(groups), _FEW):
-        into = jnp.zeros((*values.shape[:-1], count), values.dtype).at[..., groups]
-        total = (into.max if values.dtype == bool else into.add)(values, mode="promise_in_bounds")
-        return jnp.moveaxis(total, -1, axis)
+    pieces = [jnp.asarray(piece) for piece in pieces]
+    ends = np.cumsum([piece.shape[axis] for piece in pieces])
+    known = isinstance(groups, np.ndarray)
+    parts = list(zip(pieces, np.split(groups, ends[:-1]) if known else [groups], strict=True))
+    sizes = [np.bincount(group, minlength=count) for _, group in parts] if known else []
+    truth = pieces[0].dtype == bool
+    if not known or count * sum(int(n.max()) for n in sizes) > max(2 * len(groups), _FEW):
+        shape = (count, *np.delete(pieces[0].shape, axis))
+        total = jnp.zeros(shape, pieces[0].dtype)
+        for piece, group in parts:
+            into = total.at[group.astype(index_type(count))]
+            total = (into.max if truth else into.add)(jnp.moveaxis(piece, axis, 0), mode="promise_in_bounds")
+        return jnp.moveaxis(total, 0, axis)
+    terms: list[Any] = []
+    for (piece, group), size in zip(parts, sizes, strict=True):
+        for row in _members(group, size):
+            # Adding a negative zero changes nothing, not even a zero; a sum of nothing is a zero.
+            terms.append(_picked_or(jnp.moveaxis(piece, axis, -1), row, -0.0 if terms else 0.0))
+    return jnp.moveaxis(reduce(lax.bitwise_or if truth else lax.add, terms), -1, axis)
+
+
+def _members(groups: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The members of each group, one a row, and numbers beyond all members where a group has fewer than others."""
     order = np.argsort(groups, kind="stable")
     within = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    members = np.full((most, count), len(groups))
+    members = np.full((int(sizes.max()), len(sizes)), len(groups))
     members[within, groups[order]] = order
-    members[0, sizes == 0] += 1
-    if not (sizes == most).all():
-        # Adding a negative zero changes nothing, not even a zero; a sum of nothing is a zero.
-        for zero in (-0.0, 0.0):
-            values = lax.pad(
-                values, like(values, zero), [(0, int(n == values.ndim - 1), 0) for n in range(values.ndim)]
-            )
-    plus = lax.bitwise_or if values.dtype == bool else lax.add
-    return jnp.moveaxis(reduce(plus, [picked(values, row) for row in members]), -1, axis)
+    return members
+
+
+def _picked_or(values: Any, indices: np.ndarray, other: float) -> jax.Array:
+    """The values at known indices along the last axis, and another number where an index is beyond its end."""
+    length = np.shape(values)[-1]
+    inside = indices < length
+    if inside.all():
+        return picked(values, indices)
+    found = picked(values, np.where(inside, indices, 0))
+    return lax.select(np.broadcast_to(inside, found.shape), found, lax.full_like(found, other))
 
 
 def _joined(digits: list[Digit]) -> tuple[list[Digit], list[int]]:

@@ -177,7 +177,7 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
     late = tuple(mask for mask in masks if set(mask.labels) <= set(out))
     if product.compactions:
         where = _together(late, out, shape) if late else None
-        return _compacted(product, _selected(values, out, late), where, lists)
+        return _compacted(product, [_selected(values, out, late)], None if where is None else [where], lists)
     return Part(product.structure, values, masks=late, lists=_named(product.structure, lists))
 
 
@@ -186,22 +186,33 @@ def _named(structure: Structure, lists: Lists) -> Lists:
     return {name: lists[name] for name in sorted(structure.names, key=repr)}
 
 
-def _compacted(operation: Product | Union, values: Any, where: Any, lists: Lists) -> Part:
-    """Values of the same entries summed. An entry is masked if all of its values are, by the truth values ``where``."""
-    labels = operation.structure.values
-    for step in operation.compactions:
-        axis, groups = labels.index(step.label), step.groups.array
-        values = summed_in_groups(values, axis, groups, step.count)
-        where = None if where is None else summed_in_groups(where, axis, groups, step.count)
-    masks = () if where is None else (Mask(where, labels),)
-    return Part(operation.structure, values, masks=masks, lists=_named(operation.structure, lists))
-
-
 def _guard(axis: Axis, lists: Lists) -> tuple[Any, list[int]]:
     """The truth values of a guard, along its label."""
     (digit,) = axis
     where = positions_of(digit.at, lists) == 1
     return (where[0], []) if digit.label is None else (where, [digit.label])
+
+
+def _compacted(operation: Product | Union, values: Sequence[Any], wheres: Sequence[Any] | None, lists: Lists) -> Part:
+    """Pieces of values, those of the same entries summed.
+
+    An entry is masked if all of its values are, by the truth values ``wheres``.
+    """
+    labels = operation.structure.values
+    masks = () if wheres is None else (Mask(_in_groups(operation, wheres), labels),)
+    values = _in_groups(operation, values)
+    return Part(operation.structure, values, masks=masks, lists=_named(operation.structure, lists))
+
+
+def _in_groups(operation: Product | Union, pieces: Sequence[Any]) -> Any:
+    """Pieces as one array, in which values of the same entries are summed."""
+    labels, steps = operation.structure.values, operation.compactions
+    if isinstance(operation, Union) and (not steps or steps[0].label != operation.label):
+        pieces = [lax.concatenate(pieces, labels.index(operation.label))]
+    for step in steps:
+        pieces = [summed_in_groups(pieces, labels.index(step.label), step.groups.array, step.count)]
+    (values,) = pieces
+    return values
 
 
 def _shape_before(product: Product) -> tuple[int, ...]:
@@ -279,20 +290,18 @@ def _united(union: Union, left: Part, right: Part) -> Part:
     labels = union.structure.values
     shapes = [tuple(block.structure.sizes[label] for label in labels) for block in (left, right)]
 
-    def in_turn(pieces: Sequence[Any]) -> Any:
-        spreads = [
+    def spreads(pieces: Sequence[Any]) -> list[Any]:
+        return [
             spread(values, list(block.structure.values) if np.ndim(values) else [], labels, shape)
             for values, block, shape in zip(pieces, (left, right), shapes, strict=True)
         ]
-        return lax.concatenate(spreads, labels.index(union.label))
 
-    where = None
+    wheres = None
     if _selects(left) or _selects(right):
-        where = in_turn([_where(block) for block in (left, right)])
+        wheres = spreads([_where(block) for block in (left, right)])
         left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
-    values = in_turn([of_dtype(block.coefficient(), dtype) for block in (left, right)])
-    return _compacted(union, values, where, lists)
+    return _compacted(union, spreads([of_dtype(block.coefficient(), dtype) for block in (left, right)]), wheres, lists)
 
 
 def accumulate(total: Sum, left: Part, right: Part) -> Part:
