@@ -118,7 +118,7 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: List
 def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) -> jax.Array:
     """Sums of those values of all pieces, one after the other along an axis, that are in the same group.
 
-    Of truth values, whether any of them is true. The members of each group are gathered side by side, so that nothing is
+    Of truth values, whether any of them is true. The members of each group are gathered side by side, so nothing is
     scattered. Where groups differ much in size, most of what is gathered would be nothing; then scattering takes less
     time. Groups that are known only when run, of one piece, are scattered as well.
     """

@@ -20,7 +20,9 @@ class Listed:
     def __init__(self, array: np.ndarray):
         self.array = np.ascontiguousarray(array, np.int64)
         self.array.flags.writeable = False
-        self._hash = hash(self.array.tobytes())
+        # Equal lists are compared in full, so a few positions and their sum are enough to tell others apart.
+        some = self.array[:: len(self.array) // 64 + 1]
+        self._hash = hash((len(self.array), int(self.array.sum()), some.tobytes()))
 
     def __len__(self):
         return len(self.array)
@@ -81,7 +83,9 @@ def listed(array: Any) -> Positions:
     if len(array) == 0:
         return range(0)
     step = int(array[1] - array[0]) if len(array) > 1 else 1
-    if step and np.array_equal(array, np.arange(len(array)) * step + array[0]):
+    # Few lists that are no progression end where one would.
+    ends = step and array[-1] - array[0] == step * (len(array) - 1)
+    if ends and np.array_equal(array, np.arange(len(array)) * step + array[0]):
         return progression(int(array[0]), step, len(array))
     return Listed(array)
 

@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 from .errors import OrderError
 from .plan import Elimination, make_plan
+from .positions import Listed
+from .structure import digits_of
+from .terms import terms_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
 # What other orders are compared with.
 BASELINES = ("fwd", "rev", "markowitz")
-# `auto` tries the costly presets only on graphs up to this size.
+# `auto` tries the costly presets only on graphs of up to so many vertices.
 _AUTO_LIMIT = 1500
+# Nor on graphs whose blocks list more positions than this: products of long lists take time to find.
+_AUTO_LISTED = 1 << 17
 
 
 @lru_cache(512)
@@ -159,7 +164,7 @@ def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
 
 def _auto(graph: ComputationGraph) -> Iterable[int]:
     """The cheapest of the presets by folded operations; on large graphs of those that cost little to find."""
-    quick = len(graph.intermediates) > _AUTO_LIMIT
+    quick = len(graph.intermediates) > _AUTO_LIMIT or _listed(graph) > _AUTO_LISTED
     names = ("rev", "fwd", "preelim_rev", "markowitz") if quick else [name for name in PRESETS if name != "auto"]
 
     def cost(vertices: tuple[int, ...]) -> tuple[int, int]:
@@ -167,6 +172,12 @@ def _auto(graph: ComputationGraph) -> Iterable[int]:
         return found.operations, found.peak
 
     return min((preset_vertices(name, graph) for name in names), key=cost)
+
+
+def _listed(graph: ComputationGraph) -> int:
+    """How many positions all lists of a graph have together."""
+    digits = (d for edge in graph.edges.values() for term in terms_of(edge) for d in digits_of(term))
+    return sum(len(d.at) for d in digits if isinstance(d.at, Listed))
 
 
 PRESETS: dict[str, Callable[[ComputationGraph], Iterable[int]]] = {

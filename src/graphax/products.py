@@ -1,6 +1,6 @@
 """Products of structures: the chain rule, and what it costs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from .axes import Axis, Disjoint, Relabelling, Unrepresentable, labels_of, shifted, whole
+from .keys import distinct, keys_of, sketch
 from .positions import Dynamic, Listed, as_array, listed
 from .structure import CACHE, Structure, canonical, digits_of, freed, renumbered
-
 
 # Lists may name so large a part of their entries again: to sum fewer values than that is not worth moving them all.
 _REPEATED = 1 / 16
@@ -37,12 +37,12 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         if any(isinstance(d.at, Dynamic) for d in tied):
             continue
         columns = [as_array(d.at) for d in tied]
-        keys = _keys(columns, [d.size for d in tied])
-        if np.all(keys[1:] > keys[:-1]):
+        # A list that two axes share says nothing the second time.
+        different = {d.at: d.size for d in tied}
+        keys = keys_of([as_array(at) for at in different], list(different.values()))
+        if np.all(keys[1:] > keys[:-1]) or sketch(keys).distinct >= 1 - _REPEATED:
             continue
-        entries, first, groups = np.unique(keys, return_index=True, return_inverse=True)
-        if len(keys) - len(entries) <= _REPEATED * len(keys):
-            continue
+        entries, first, groups = distinct(keys)
         rows = iter([column[first] for column in columns])
 
         def listed_anew(axes: tuple[Axis, ...], label: int = label, rows: Iterator = rows) -> list[Axis]:
@@ -57,17 +57,6 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         )
         steps.append(Compaction(label, Listed(groups.ravel()), sizes[label]))
     return structure, tuple(steps)
-
-
-def _keys(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
-    """One number for each row of a table, in the order of the rows."""
-    keys, count = columns[0], sizes[0]
-    for column, size in zip(columns[1:], sizes[1:], strict=True):
-        if count * size > np.iinfo(np.int64).max:
-            distinct, keys = np.unique(keys, return_inverse=True)
-            count = len(distinct)
-        keys, count = keys * size + column, count * size
-    return keys
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,10 @@ def _elementwise(function: Callable) -> Callable:
     return lambda *operands, **_: function(*operands)
 
 
+def _chosen(which: Any, cases: list[Any]) -> Any:
+    return np.where(which, cases[1], cases[0]) if which.dtype == bool else np.choose(which, cases)
+
+
 _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
@@ -112,7 +116,7 @@ _INTEGER_ARITHMETIC: dict[str, Callable] = {
 
 _MOVES: dict[str, Callable] = {
     "convert_element_type": lambda value, dtype, **_: value.astype(dtype),
-    "select_n": lambda which, *cases, shape, **_: np.choose(which, [np.broadcast_to(case, shape) for case in cases]),
+    "select_n": lambda which, *cases, shape, **_: _chosen(which, [np.broadcast_to(case, shape) for case in cases]),
     "broadcast_in_dim": lambda value, shape, broadcast_dimensions, **_: np.broadcast_to(
         np.expand_dims(value, [d for d in range(len(shape)) if d not in broadcast_dimensions]), shape
     ),

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from .axes import Axis, Digit, Relabelling, Unrepresentable, labels_of, whole
-from .positions import Dynamic, Listed, Positions, as_array, highest, join, listed, lowest, meet
+from .keys import Sketch, keys_of, sketch
+from .positions import Dynamic, Listed, as_array, highest, join, listed, lowest, meet
 from .products import Compaction, compacted
 from .structure import CACHE, Recast, Structure, canonical, digits_of, freed, renumbered
 
@@ -204,6 +205,48 @@ class Union:
 @lru_cache(CACHE)
 def unite(left: Structure, right: Structure) -> Union | None:
     """The sum of two blocks by the union of their lists; None if they differ in more than one label, or have none."""
+    found = _listed_alike(left, right)
+    if found is None:
+        return None
+    label, slots = found
+    columns = [_columns(structure, label, slots) for structure in (left, right)]
+    merged = list(digits_of(left))
+    for n, parts in zip(slots, zip(*columns, strict=True), strict=True):
+        merged[n] = merged[n]._replace(label=label, at=listed(np.concatenate(parts)))
+    digits = iter(merged)
+    out = [tuple(next(digits) for _ in axis) for axis in left.out]
+    inp = [tuple(next(digits) for _ in axis) for axis in left.inp]
+    sizes = [size + right.sizes[n] if n == label else size for n, size in enumerate(left.sizes)]
+    values = {*left.values, *right.values, label}
+    stacked = Structure(tuple(out), tuple(inp), tuple(sizes), tuple(sorted(values)))
+    structure, compactions = compacted(stacked)
+    return Union(structure, label, stacked.stored - structure.stored, compactions)
+
+
+def coinciding(left: Structure, right: Structure) -> float:
+    """Which part of the shorter one of two lists the other has as well, for blocks that `unite` could unite."""
+    found = _listed_alike(left, right)
+    if found is None:
+        return 0.0
+    label, slots = found
+    shorter, longer = sorted((left, right), key=lambda structure: structure.sizes[label])
+    return _sketch(shorter, label, slots).coinciding(_sketch(longer, label, slots))
+
+
+@lru_cache(CACHE)
+def _sketch(structure: Structure, label: int, slots: tuple[int, ...]) -> Sketch:
+    sizes = [digit.size for digit in digits_of(structure)]
+    return sketch(keys_of(_columns(structure, label, slots), [sizes[n] for n in slots]))
+
+
+def _columns(structure: Structure, label: int, slots: tuple[int, ...]) -> list[np.ndarray]:
+    """The positions of some digits, which follow a label or stand still, by the values of the label."""
+    digits = list(digits_of(structure))
+    return [np.broadcast_to(as_array(digits[n].at), structure.sizes[label]) for n in slots]
+
+
+def _listed_alike(left: Structure, right: Structure) -> tuple[int, tuple[int, ...]] | None:
+    """The one label that two blocks have lists along, and the digits that follow it in either."""
     first, second = list(digits_of(left)), list(digits_of(right))
     if not any(isinstance(d.at, Listed) for d in first + second) or [d.size for d in first] != [d.size for d in second]:
         return None
@@ -221,22 +264,4 @@ def unite(left: Structure, right: Structure) -> Union | None:
     if any(d.label not in (label, None) or isinstance(d.at, Dynamic) for d in joined):
         return None
     alike = set(left.values) | {label} == set(right.values) | {label}
-    if not alike or len(left.sizes) != len(right.sizes):
-        return None
-    lengths = left.sizes[label], right.sizes[label]
-
-    def column(n: int) -> Positions:
-        parts = [
-            np.broadcast_to(as_array(d.at), length) if d.label is None else as_array(d.at)
-            for d, length in zip((first[n], second[n]), lengths, strict=True)
-        ]
-        return listed(np.concatenate(parts))
-
-    merged = iter([d._replace(label=label, at=column(n)) if n in slots else d for n, d in enumerate(first)])
-    out = [tuple(next(merged) for _ in axis) for axis in left.out]
-    inp = [tuple(next(merged) for _ in axis) for axis in left.inp]
-    sizes = [sum(lengths) if n == label else size for n, size in enumerate(left.sizes)]
-    values = {*left.values, *right.values, label}
-    stacked = Structure(tuple(out), tuple(inp), tuple(sizes), tuple(sorted(values)))
-    structure, compactions = compacted(stacked)
-    return Union(structure, label, stacked.stored - structure.stored, compactions)
+    return (label, tuple(sorted(slots))) if alike and len(left.sizes) == len(right.sizes) else None

@@ -156,12 +156,15 @@ class _Writer:
         for other in self.kept:
             known = self.structures[other]
             # A sum moves no values, so that it comes first.
-            for total in (sums.add(known, new, forced), sums.unite(known, new)):
-                if total is None or not (forced or _worthwhile(total, known, new)):
-                    continue
-                if (waste := _waste(total.structure, known, new)) < least:
+            for total in (sums.add(known, new, forced), self._united(known, new, forced)):
+                if total is not None and (waste := _waste(total.structure, known, new)) < least:
                     best, least = (other, total), waste
         return best
+
+    def _united(self, left: Structure, right: Structure, forced: bool) -> Union | None:
+        """One list for two, where that is worth it."""
+        few = max(prod(left.sizes), prod(right.sizes)) <= _FEW_ENTRIES
+        return sums.unite(left, right) if forced or few or sums.coinciding(left, right) >= _COINCIDING else None
 
     def _write(self, left: int, right: int, operation: Product | Sum | Union) -> int:
         self.code.append(TermStep(len(self.structures), left, right, operation))
@@ -178,15 +181,6 @@ def _waste(whole: Structure, left: Structure, right: Structure) -> int:
     """By how many numbers, or entries that repeat them, one structure has more than two."""
     stored = whole.stored - left.stored - right.stored
     return max(stored, prod(whole.sizes) - prod(left.sizes) - prod(right.sizes))
-
-
-def _worthwhile(total: Sum | Union, left: Structure, right: Structure) -> bool:
-    """Whether two lists are better off as one."""
-    if isinstance(total, Sum):
-        return True
-    shorter, entries = sorted([prod(left.sizes), prod(right.sizes)])
-    coinciding = shorter + entries - prod(total.structure.sizes)
-    return entries <= _FEW_ENTRIES or coinciding >= _COINCIDING * shorter
 
 
 @lru_cache(_CACHE)
