@@ -1,10 +1,12 @@
 """All nonzeros of large sparse Jacobians: by `graphax.jacve(sparse=True)` and by asdex, in turns, in float64.
 
-    python benchmarks/sparse.py [--size 1e4] [--cases brusselator,heat] [--repeat 15] [--no-peer]
+    python benchmarks/sparse.py [--sizes 1e4,1e6] [--cases brusselator,heat] [--repeat 15] [--check] [--no-peer]
 
-For each case: the seconds from the function to the first Jacobian (tracing, patterns, colours, compilation), the median
-milliseconds of a call, and how many numbers are stored or are nonzero. With ``--check`` each case is first compared
-with `jax.jacfwd` at a small size: rows, columns and values. asdex (extra ``peers``) needs JAX 0.11.
+For each size and case: the seconds from the function to the first Jacobian (tracing, patterns, colours, compilation),
+the median milliseconds of a call, how many numbers are stored or are nonzero, and memory: arguments, results, temporaries
+and constants of the compiled program, relative to arguments and results alone. With ``--check`` each case is first
+compared with `jax.jacfwd` and with asdex at a small size: rows, columns and values. asdex (extra ``peers``) needs JAX
+0.11.
 """
 
 import argparse
@@ -183,7 +185,9 @@ CASES = {
         mass_action, collocation, arrow,
     )
 }  # fmt: skip
-IRREGULAR = {"power_grid", "finite_elements", "mass_action"}
+# At most so many unknowns: where indices are lists, and where every column has a colour of its own for asdex.
+MOST = {"power_grid": 100_000, "finite_elements": 100_000, "mass_action": 100_000}
+MOST_BY_ASDEX = {"arrow": 10_000}
 
 
 def by_graphax(function: Callable, x: Any) -> tuple[Callable, Callable[[Any], int]]:
@@ -194,6 +198,14 @@ def by_asdex(function: Callable, x: Any) -> tuple[Callable, Callable[[Any], int]
     import asdex
 
     return jax.jit(asdex.jacobian(function, x)), lambda matrix: matrix.nse
+
+
+def memory(jacobian: Any, x: Any) -> float:
+    """Bytes that a jitted function needs at most, over those of its arguments and results."""
+    traced = jacobian.trace(x)
+    used = traced.lower().compile().memory_analysis()
+    ends = used.argument_size_in_bytes + used.output_size_in_bytes
+    return (ends + used.temp_size_in_bytes + sum(np.asarray(c).nbytes for c in traced.jaxpr.consts)) / ends
 
 
 def measured(ways: dict[str, Callable], case: Case, repeat: int) -> dict[str, tuple[float, float, int]]:
@@ -213,8 +225,8 @@ def measured(ways: dict[str, Callable], case: Case, repeat: int) -> dict[str, tu
     return {name: (setup, 1e3 * float(np.median(times[name])), count) for name, (_, setup, count) in ready.items()}
 
 
-def check(case: Case) -> None:
-    """Rows, columns and values against the dense Jacobian of JAX."""
+def check(case: Case, peer: bool) -> None:
+    """Rows, columns and values against the dense Jacobian of JAX and against asdex."""
     function, x = case
     want = np.asarray(jax.jacfwd(function)(x))
     block = gx.jacve(function, sparse=True)(x)
@@ -223,34 +235,48 @@ def check(case: Case) -> None:
     got[rows, columns] = block.data
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(block.apply(x), want @ x, rtol=1e-8, atol=1e-8)
+    if peer:
+        matrix = by_asdex(function, x)[0](x)
+        order = np.lexsort(np.asarray(matrix.indices).T[::-1])
+        np.testing.assert_array_equal(np.stack([rows, columns], 1), np.asarray(matrix.indices)[order])
+        np.testing.assert_allclose(block.data, np.asarray(matrix.data)[order], rtol=1e-10, atol=1e-10)
+
+
+def report(name: str, size: int, repeat: int, peer: bool) -> float:
+    """Print one row of the table; how many times as long asdex takes."""
+    size = min(size, MOST.get(name, size))
+    ways = {"graphax": by_graphax} | ({"asdex": by_asdex} if peer and size <= MOST_BY_ASDEX.get(name, size) else {})
+    case = CASES[name](size, np.random.default_rng(0))
+    found = measured(ways, case, repeat)
+    setup, call, stored = found["graphax"]
+    other = found.get("asdex", (float("nan"), float("nan"), 0))
+    print(
+        f"| {name} | {size:.0e} | {setup:.2f} | {other[0]:.2f} | {call:.3f} | {other[1]:.3f} | {other[1] / call:.1f} "
+        f"| {stored:,} | {other[2]:,} | {memory(by_graphax(*case)[0], case[1]):.1f} |",
+        flush=True,
+    )
+    return other[1] / call
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", type=float, default=1e4)
+    parser.add_argument("--sizes", default="1e4")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--repeat", type=int, default=15)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-peer", action="store_true")
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    ways = {"graphax": by_graphax} if arguments.no_peer else {"graphax": by_graphax, "asdex": by_asdex}
-    print("| case | set-up [s] | asdex [s] | call [ms] | asdex [ms] | ratio | stored | nonzero |\n|---|" + "--:|" * 7)
-    ratios = []
-    for name in arguments.cases.split(","):
-        if arguments.check:
-            check(CASES[name](60, np.random.default_rng(1)))
-        size = int(arguments.size) if name not in IRREGULAR else min(int(arguments.size), 100_000)
-        found = measured(ways, CASES[name](size, np.random.default_rng(0)), arguments.repeat)
-        setup, call, stored = found["graphax"]
-        other = found.get("asdex", (float("nan"), float("nan"), 0))
-        ratios.append(other[1] / call)
+    names = arguments.cases.split(",")
+    for name in names if arguments.check else ():
+        check(CASES[name](60, np.random.default_rng(1)), not arguments.no_peer)
+    for size in arguments.sizes.split(","):
         print(
-            f"| {name} | {setup:.2f} | {other[0]:.2f} | {call:.3f} | {other[1]:.3f} | {ratios[-1]:.1f} | {stored:,} "
-            f"| {other[2]:,} |",
-            flush=True,
+            "| case | unknowns | set-up [s] | asdex [s] | call [ms] | asdex [ms] | ratio | stored | nonzero | memory |\n"
+            "|---|" + "--:|" * 9
         )
-    print(f"\ngeometric mean of the ratios: {float(np.exp(np.mean(np.log(ratios)))):.2f}")
+        ratios = [report(name, int(float(size)), arguments.repeat, not arguments.no_peer) for name in names]
+        print(f"\ngeometric mean of the ratios: {float(np.exp(np.nanmean(np.log(ratios)))):.2f}\n", flush=True)
     return 0
 
 

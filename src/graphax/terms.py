@@ -22,10 +22,9 @@ _CACHE = 1 << 14
 WORTH_KEEPING_APART = 512
 # Edges with more terms than this become one structure.
 MOST_TERMS = 48
-# Two lists become one only if their entries coincide: by so large a part of the shorter one, or in so few numbers.
-# One list for entries that do not coincide would save nothing, and its values would have to be moved.
+# Long lists become one only if so large a part of the shorter one coincides with the other. Otherwise one list would
+# save nothing, and values would have to be moved.
 _COINCIDING = 0.25
-_FEW_ENTRIES = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +162,7 @@ class _Writer:
 
     def _united(self, left: Structure, right: Structure, forced: bool) -> Union | None:
         """One list for two, where that is worth it."""
-        few = max(prod(left.sizes), prod(right.sizes)) <= _FEW_ENTRIES
+        few = max(prod(left.sizes), prod(right.sizes)) < self.worth_keeping_apart
         return sums.unite(left, right) if forced or few or sums.coinciding(left, right) >= _COINCIDING else None
 
     def _write(self, left: int, right: int, operation: Product | Sum | Union) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import graphax as gx
-from graphax import plan, presets, rule, terms
+from graphax import labelled, plan, presets, rule, terms
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -138,6 +138,56 @@ def test_planning_does_not_depend_on_sizes():
 
     texts = [str(gx.build_graph(laplace, jax.ShapeDtypeStruct((n,), np.float32)).plan().cost()) for n in (10**3, 10**6)]
     assert texts[0].replace("1000", "1000000").replace("2000", "2000000") == texts[1]
+
+
+def edges(count: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    first = np.random.default_rng(5).integers(0, nodes, count)
+    return first, (first + 1 + np.random.default_rng(6).integers(0, nodes - 1, count)) % nodes
+
+
+def test_lists_that_hardly_coincide_stay_apart():
+    """A grid of lines: one list for each pair of ends, and one for the diagonal, which both ends have."""
+    first, second = edges(900, 600)
+
+    def injections(angle):
+        flow = jnp.sin(angle[first] - angle[second])
+        return jnp.zeros(600).at[first].add(flow).at[second].add(-flow)
+
+    x = np.random.default_rng(7).random(600)
+    block = jax.jit(gx.jacve(injections, sparse=True))(x)
+    want = np.asarray(jax.jacfwd(injections)(x))
+    assert len(terms.terms_of(block.structure)) == 3
+    # Lines between the same nodes are few, so they are not summed before they are asked for.
+    assert block.sparsity.nnz < block.structure.stored <= 1.01 * block.sparsity.nnz
+    rows, columns = block.indices()
+    got = np.zeros(want.shape)
+    got[rows, columns] = block.data
+    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(block.apply(x), want @ x, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(block.todense(), want, rtol=1e-12, atol=1e-12)
+
+
+def test_lists_that_coincide_become_one():
+    first, second = edges(900, 600)
+    pairs = lambda x: jnp.zeros(900).at[np.arange(900)].add(jnp.sin(x[first])) + x[first[::-1]][::-1] ** 2 + x[second]
+    block = gx.jacve(pairs, sparse=True)(np.random.default_rng(7).random(600))
+    assert block.structure.stored <= 900
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("few", [0, 1 << 14])
+@pytest.mark.parametrize("kind", [float, bool])
+def test_sums_of_groups(pieces, few, kind, monkeypatch):
+    """Gathered or scattered, in one piece or several, along any axis; groups may be empty."""
+    monkeypatch.setattr(labelled, "_FEW", few)
+    rng = np.random.default_rng(8)
+    values = rng.normal(size=(2, 60, 3)) if kind is float else rng.random((2, 60, 3)) < 0.3
+    groups = np.minimum(rng.integers(0, 40, 60), rng.integers(0, 40, 60))
+    want = np.zeros((2, 50, 3))
+    np.add.at(want, (slice(None), groups), values)
+    got = labelled.summed_in_groups(np.split(values, pieces, 1), 1, groups, 50)
+    np.testing.assert_allclose(got, want > 0 if kind is bool else want, rtol=1e-12)
+    assert not np.any(np.signbit(np.asarray(got)[want == 0]))
 
 
 def test_many_terms_become_one(monkeypatch):
