@@ -3,8 +3,8 @@
     python benchmarks/implicit.py [--size 1e5] [--dense-size 2000] [--repeat 15]
 
 Nonlinear diffusion by the method of lines, one implicit step in float64. By graphax: `value_and_jacve(sparse=True)` and
-`lineax.linear_solve` in one jitted function. By asdex: its jitted Jacobian, then `scipy.sparse.linalg.spsolve`. Dense, at
-a smaller size: `jax.jacfwd` and `jnp.linalg.solve` in one jitted function. Ways that are compared take turns.
+`lineax.linear_solve` in one jitted function. By asdex: its jitted Jacobian, then `scipy.sparse.linalg.spsolve`. Dense,
+at a smaller size: `jax.jacfwd` and `jnp.linalg.solve` in one jitted function. Ways that are compared take turns.
 """
 
 import argparse

@@ -3,10 +3,10 @@
     python benchmarks/sparse.py [--sizes 1e4,1e6] [--cases brusselator,heat] [--repeat 15] [--check] [--no-peer]
 
 For each size and case: the seconds from the function to the first Jacobian (tracing, patterns, colours, compilation),
-the median milliseconds of a call, how many numbers are stored or are nonzero, and memory: arguments, results, temporaries
-and constants of the compiled program, relative to arguments and results alone. With ``--check`` each case is first
-compared with `jax.jacfwd` and with asdex at a small size: rows, columns and values. asdex (extra ``peers``) needs JAX
-0.11.
+the median milliseconds of a call, how many numbers are stored or are nonzero, and memory: arguments, results,
+temporaries and constants of the compiled program, relative to arguments and results alone. With ``--check`` each case
+is first compared with `jax.jacfwd` and with asdex at a small size: rows, columns and values. asdex (extra ``peers``)
+needs JAX 0.11.
 """
 
 import argparse
@@ -272,9 +272,9 @@ def main() -> int:
         check(CASES[name](60, np.random.default_rng(1)), not arguments.no_peer)
     for size in arguments.sizes.split(","):
         print(
-            "| case | unknowns | set-up [s] | asdex [s] | call [ms] | asdex [ms] | ratio | stored | nonzero | memory |\n"
-            "|---|" + "--:|" * 9
+            "| case | unknowns | set-up [s] | asdex [s] | call [ms] | asdex [ms] | ratio | stored | nonzero | memory |"
         )
+        print("|---|" + "--:|" * 9)
         ratios = [report(name, int(float(size)), arguments.repeat, not arguments.no_peer) for name in names]
         print(f"\ngeometric mean of the ratios: {float(np.exp(np.nanmean(np.log(ratios)))):.2f}\n", flush=True)
     return 0

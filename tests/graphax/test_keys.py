@@ -44,4 +44,5 @@ def test_sketches(length):
 
 def test_a_list_of_nothing():
     nothing = sketch(np.zeros(0, np.int64))
-    assert nothing.distinct == 1 and nothing.coinciding(nothing) == 0
+    assert nothing.distinct == 1
+    assert nothing.coinciding(nothing) == 0
