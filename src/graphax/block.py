@@ -155,13 +155,16 @@ class JacobianBlock:
     @property
     def data(self) -> jax.Array:
         """The numbers at `indices`."""
-        self._check_values()
-        dtype, entries = self._dtype(), self.sparsity
-        known = [part.recast(each, known_entries(each.structure)) if each.lists else each for each in self._nonzero]
-        parts = [each.data(dtype) for each in known]
+        numbers, entries = self._numbers(), self.sparsity
         if entries.groups is not None:
-            return summed_in_groups(parts, 0, entries.groups, entries.nnz)
-        return jnp.concatenate(parts) if parts else jnp.zeros(0, dtype)
+            return summed_in_groups(numbers, 0, entries.groups, entries.nnz)
+        return jnp.concatenate(numbers) if numbers else jnp.zeros(0, self._dtype())
+
+    def _numbers(self) -> list[jax.Array]:
+        """The numbers that each term holds or repeats, one after the other."""
+        self._check_values()
+        known = [part.recast(each, known_entries(each.structure)) if each.lists else each for each in self._nonzero]
+        return [each.data(self._dtype()) for each in known]
 
     def to_bcoo(self):
         """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates, unless it
@@ -202,9 +205,13 @@ class JacobianBlock:
         """The diagonals of the flattened matrix that have entries: their offsets (column minus row), and for each a row
         of numbers, by column, as in `scipy.sparse.dia_array`."""
         entries = self.sparsity
-        place = np.searchsorted(entries.offsets, entries.columns - entries.rows)
-        zeros = jnp.zeros((len(entries.offsets), entries.shape[1]), self._dtype())
-        return entries.offsets, zeros.at[place, entries.columns].set(self.data, unique_indices=True)
+        shape = len(entries.offsets), entries.shape[1]
+        if entries.nnz == 0:
+            return entries.offsets, jnp.zeros(shape, self._dtype())
+        places = np.searchsorted(entries.offsets, entries.columns - entries.rows) * shape[1] + entries.columns
+        # Numbers go to their places at once, without being brought into the order of the entries first.
+        places = places if entries.groups is None else places[entries.groups]
+        return entries.offsets, summed_in_groups(self._numbers(), 0, places, prod(shape)).reshape(shape)
 
     def as_linear_operator(self) -> Any:
         """The flattened square matrix as an operator of lineax, of the simplest kind that it is: diagonal or

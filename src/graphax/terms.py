@@ -24,7 +24,7 @@ WORTH_KEEPING_APART = 512
 MOST_TERMS = 48
 # Long lists become one only if so large a part of the shorter one coincides with the other. Otherwise one list would
 # save nothing, and values would have to be moved.
-_COINCIDING = 0.25
+_COINCIDING = 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
