@@ -73,6 +73,12 @@ def kinetics(rng: np.random.Generator) -> Case:
 CASES = {case.__name__: case for case in (skinning, kinetics)}
 
 
+def milliseconds(function: Callable, x: Any) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(function(x))
+    return 1e3 * (time.perf_counter() - start)
+
+
 def report(name: str, repeat: int) -> None:
     function, point, mapped = CASES[name](np.random.default_rng(0))
     outer = jax.vmap if mapped else lambda each: each
@@ -81,14 +87,12 @@ def report(name: str, repeat: int) -> None:
     want = np.asarray(ways["jacfwd"](jnp.asarray(point, jnp.float64)))
     x = jnp.asarray(point, jnp.float32)
     errors = {key: np.max(np.abs(np.asarray(way(x)) - want)) / np.max(np.abs(want)) for key, way in ways.items()}
-    times: dict[str, list[float]] = {key: [] for key in ways}
+    better = min("jacfwd", "jacrev", key=lambda key: milliseconds(ways[key], x))
+    times = {"graphax": [], better: []}
     for _ in range(repeat):
-        for key, way in ways.items():
-            start = time.perf_counter()
-            jax.block_until_ready(way(x))
-            times[key].append(time.perf_counter() - start)
-    median = {key: 1e3 * float(np.median(found)) for key, found in times.items()}
-    better = min("jacfwd", "jacrev", key=median.__getitem__)
+        for key, found in times.items():
+            found.append(milliseconds(ways[key], x))
+    median = {key: float(np.median(found)) for key, found in times.items()}
     ours, theirs = median["graphax"], median[better]
     print(
         f"| {name} | {ours:.3f} | {theirs:.3f} ({better}) | {theirs / ours:.1f} "
