@@ -160,6 +160,17 @@ def needed(equations: Sequence[JaxprEqn], outputs: Iterable[Atom]) -> tuple[Jaxp
     return tuple(reversed(kept))
 
 
+def split_by(program: Program, moving: Iterable[Var]) -> tuple[list[JaxprEqn], list[JaxprEqn]]:
+    """The equations of a program that do not depend on some variables, and those that do."""
+    depends = set(moving)
+    apart: tuple[list[JaxprEqn], list[JaxprEqn]] = ([], [])
+    for eqn in needed(program.equations, program.outputs):
+        moves = any(isinstance(atom, Var) and atom in depends for atom in eqn.invars)
+        depends.update(eqn.outvars if moves else ())
+        apart[moves].append(eqn)
+    return apart
+
+
 def only_transposable(equations: Iterable[JaxprEqn]) -> bool:
     """True if a linear map contains, at any depth, the derivative of a custom_vjp function."""
     return any(eqn.primitive.name == _TRANSPOSE_ONLY for eqn in all_equations(equations))
@@ -268,6 +279,14 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
         return params["num_consts"], params["num_carry"]
     constants, carry, _ = params["ft_in"].unpack()
     return len(constants), len(carry)
+
+
+def is_plain_scan(eqn: JaxprEqn) -> bool:
+    """True for a loop of at least one step over real values, that has no effects and keeps to its own point."""
+    if eqn.primitive.name != "scan" or eqn.params["length"] == 0 or eqn.effects or is_collective(eqn):
+        return False
+    atoms = (*eqn.invars, *eqn.outvars)
+    return not any(is_complex(atom.aval) or _varying(atom.aval) for atom in atoms)
 
 
 def is_differentiable(aval: Any) -> bool:

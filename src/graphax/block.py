@@ -1,7 +1,7 @@
 """Jacobian blocks: sums of terms, each a structure with the values it speaks of."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 from typing import Any
@@ -17,9 +17,9 @@ from .entries import Sparsity, known_entries, sparsity_of
 from .labelled import NONE, Lists, reshaped, summed_in_groups, transposed
 from .part import Part
 from .products import Product
-from .structure import Structure, canonical, without_lists
-from .sums import Sum, Union, hull
-from .terms import AnyStructure, Recipe, Terms, terms_of
+from .structure import Structure, canonical
+from .sums import Sum, Union
+from .terms import AnyStructure, Recipe, Terms, pattern_of
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["dtype"])
@@ -312,10 +312,3 @@ def settled(block: JacobianBlock) -> JacobianBlock:
 def as_pattern(block: JacobianBlock) -> JacobianBlock:
     """The same labels, with values that vary along all of them and are not known yet; one structure for all terms."""
     return JacobianBlock.of(pattern_of(block.structure))
-
-
-def pattern_of(structure: AnyStructure) -> Structure:
-    """The smallest structure without lists that holds all terms, with values along all labels."""
-    plain = [without_lists(term).structure for term in terms_of(structure)]
-    whole = reduce(hull, plain)
-    return replace(whole, scale=None, renaming=False, values=tuple(range(len(whole.sizes))))

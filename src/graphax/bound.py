@@ -21,11 +21,13 @@ from heapq import heappop, heappush
 from math import prod
 from typing import TYPE_CHECKING
 
+from . import bundles
+from .bundles import Bundle, Passage
 from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
 from .products import Product
-from .terms import AnyStructure, Recipe, Terms, add, compose, terms_of
+from .terms import AnyStructure, Recipe, Terms, compose, terms_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -51,7 +53,7 @@ def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", coun
         raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
     check_counting(counting)
     if minimize == "peak":
-        return _peak_bound(graph)
+        return 0 if graph.has_loops else _peak_bound(graph)
     multiplications = sum(vertex_bounds(graph, counting).values())
     return multiplications + (_additions_bound(graph) if minimize == "operations" else 0)
 
@@ -59,6 +61,9 @@ def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", coun
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
     """For each intermediate vertex, multiplications that its elimination takes in every order."""
     check_counting(counting)
+    if graph.has_loops:
+        # What a loop costs depends on what is pushed or pulled through it, of which nothing is known beforehand.
+        return dict.fromkeys(graph.intermediates, 0)
     return dict(_vertex_bounds(graph, counting))
 
 
@@ -121,6 +126,7 @@ class _Reach:
         self._sources: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         self._targets: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         for (target, source), structure in graph.edges.items():
+            assert not isinstance(structure, (Bundle, Passage))
             t, s, kind = self._position[target], self._position[source], _kind(structure, counting == "folded")
             self._sources[t].append((s, kind))
             self._targets[s].append((t, kind))
@@ -195,8 +201,8 @@ class _Reach:
 
 
 def single_elements(graph: ComputationGraph) -> bool:
-    """Whether every value of the graph is one number."""
-    return all(prod(vertex.shape) == 1 for vertex in graph.vertices.values())
+    """Whether every value of the graph is one number, and every edge another."""
+    return not graph.has_loops and all(prod(vertex.shape) == 1 for vertex in graph.vertices.values())
 
 
 @lru_cache(1 << 14)
@@ -337,9 +343,9 @@ def _growths(state: Elimination, vertices: Sequence[int]) -> Iterator[int]:
         growth = 0
         for target, outer in state.successors[vertex].items():
             for source, inner in state.predecessors[vertex].items():
-                product, existing = compose(outer, inner), state.predecessors[target].get(source)
+                product, existing = bundles.compose(outer, inner), state.predecessors[target].get(source)
                 if product is not None and existing is not None:
-                    growth += add(existing, product.structure).structure.stored - existing.stored
+                    growth += bundles.add(existing, product.structure).structure.stored - existing.stored
                 elif product is not None:
                     growth += product.structure.stored
         yield max(0, growth)

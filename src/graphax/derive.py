@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax
+import numpy as np
+
 from . import _jax
-from ._jax import Program, Var
-from .graph import ComputationGraph, Edge, Vertex
+from ._jax import JaxprEqn, Program, Var
+from .bundles import ALONE, AnyEdge, Bundle
+from .graph import ComputationGraph, Edge, Vertex, pruned
+from .loop import Loop
 from .partials import Partials, equation_partials, tangent_shape
+from .simplify import fold_constants, simplify
 from .structure import identity
-from .terms import AnyStructure, renamed
+from .terms import renamed
 from .trace import Traced
 
 
@@ -24,6 +30,14 @@ class LocalBlocks:
 
 
 @dataclass(frozen=True, eq=False)
+class LocalLoop:
+    """A loop, and its edge between two bundles."""
+
+    loop: Loop
+    edge: Edge
+
+
+@dataclass(frozen=True, eq=False)
 class Derivation:
     """A graph together with what it takes to execute plans on it.
 
@@ -33,20 +47,29 @@ class Derivation:
     graph: ComputationGraph
     traced: Traced
     local: dict[int, LocalBlocks]
+    loops: dict[int, LocalLoop]
 
 
-def derive(traced: Traced, simplified: bool) -> Derivation:
-    """Find the local blocks of all equations that matter, and the graph they make."""
+def derive(
+    traced: Traced, simplified: bool, moving: Iterable[Var] | None = None, wanted: Sequence[bool] | None = None
+) -> Derivation:
+    """Find the local blocks of all equations that matter, and the graph they make.
+
+    Of all inputs those in ``moving`` are differentiated by, and of all outputs those ``wanted``.
+    """
     program = traced.program
     numbers: dict[Var, int] = {var: -n for n, var in enumerate(program.inputs)}
-    defined = [var for eqn in program.equations for var in eqn.outvars]
-    numbers.update((var, number) for number, var in enumerate(defined, start=1))
-    results = program.outputs[: traced.out_count]
-    live = _live(program, results)
+    makers, bundles = _numbered(program, numbers)
+    last = max(makers, default=0)
+    outputs = program.outputs[: traced.out_count]
+    results = [atom if wanted is None or wanted[n] else None for n, atom in enumerate(outputs)]
+    moving = {var for var in (program.inputs if moving is None else moving) if _jax.is_differentiable(var.aval)}
+    live = _live(program, results, moving)
 
-    edges: dict[Edge, AnyStructure] = {}
+    avals: dict[int, Any] = {number: var.aval for var, number in numbers.items()}
+    edges: dict[Edge, AnyEdge] = {}
     local: dict[int, LocalBlocks] = {}
-    moving = set(_differentiable_inputs(program))
+    loops: dict[int, LocalLoop] = {}
     for position, eqn in enumerate(program.equations):
         if not any(var in live for var in eqn.outvars):
             continue
@@ -54,6 +77,15 @@ def derive(traced: Traced, simplified: bool) -> Derivation:
         # A value with a zero derivative (stop_gradient, floor) is a constant to those that use it, as in JAX.
         active = [var for var in variables if var in live and var in moving]
         if not active:
+            continue
+        loop = _loop(eqn, active, live, simplified) if position in bundles else None
+        if loop is not None:
+            first, second = bundles[position]
+            loops[position] = LocalLoop(loop, (second, first))
+            found = _loop_edges(eqn, loop, loops[position].edge, active, live, numbers)
+            moving.update(eqn.outvars[o] for o in loop.reached(_positions(eqn, active)))
+            edges.update(found)
+            avals |= {first: _bundle_aval(eqn.invars), second: _bundle_aval(eqn.outvars)}
             continue
         partials = equation_partials(eqn, variables, active)
         moving.update(eqn.outvars[o] for o, _ in partials.structures)
@@ -66,23 +98,77 @@ def derive(traced: Traced, simplified: bool) -> Derivation:
         local[position] = LocalBlocks(partials, variables, names)
 
     inputs = tuple(numbers[var] for var in program.inputs)
-    avals: dict[int, Any] = {numbers[var]: var.aval for var in (*program.inputs, *defined)}
     ends = [numbers[a] if isinstance(a, Var) and a in live else None for a in results]
-    edges, outputs = _with_output_vertices(edges, ends, set(inputs), len(defined), avals)
-    edges = _pruned(edges, set(inputs), set(outputs))
+    edges, reached = _with_output_vertices(edges, ends, set(inputs), last, avals, apart=wanted is not None)
+    edges = pruned(edges, set(inputs), set(reached))
     present = {vertex for edge in edges for vertex in edge}
-    vertices = _vertices(traced, numbers, present | set(inputs), set(outputs), avals)
-    kept = tuple(o if o in present else None for o in outputs)
+    vertices = _vertices(traced, makers, present | set(inputs), set(reached), avals)
+    kept = tuple(o if o in present else None for o in reached)
     probed = [block.edges.get(key) for block in local.values() for key in block.partials.probed]
     fallbacks = tuple(edge for edge in probed if edge in edges)
-    graph = ComputationGraph(vertices, inputs, kept, edges, len(defined), simplified, fallbacks)
-    return Derivation(graph, traced, local)
+    graph = ComputationGraph(vertices, inputs, kept, edges, last, simplified, fallbacks)
+    return Derivation(graph, traced, local, loops)
+
+
+def _numbered(program: Program, numbers: dict[Var, int]) -> tuple[dict[int, JaxprEqn], dict[int, tuple[int, int]]]:
+    """Number all values that equations define, and two bundles for each loop; the equations by number, and the bundles
+    by position of the loop."""
+    makers: dict[int, JaxprEqn] = {}
+    bundles = {}
+    for position, eqn in enumerate(program.equations):
+        if _jax.is_plain_scan(eqn):
+            bundles[position] = len(makers) + 1, len(makers) + 2
+            makers |= dict.fromkeys(bundles[position], eqn)
+        for var in eqn.outvars:
+            numbers[var] = len(makers) + 1
+            makers[numbers[var]] = eqn
+    return makers, bundles
+
+
+def _positions(eqn: JaxprEqn, active: Sequence[Var]) -> list[int]:
+    return [n for n, atom in enumerate(eqn.invars) if isinstance(atom, Var) and atom in active]
+
+
+def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool) -> Loop | None:
+    """The loop of a scan that depends on active operands; None if nothing that matters does."""
+    constants, carries = _jax.scan_counts(eqn.params)
+    program = fold_constants(_jax.inlined(eqn.params["jaxpr"]))
+    program = simplify(program) if simplified else program
+    carried = range(constants, constants + carries)
+    moving = [program.inputs[n] for n in {*_positions(eqn, active), *carried}]
+    wanted = [n < carries or var in live for n, var in enumerate(eqn.outvars)]
+    names = tuple(f"input {n}" for n in range(len(program.inputs)))
+    traced = Traced(program, (), (), False, None, None, len(program.outputs), names)
+    return Loop(
+        derive(traced, simplified, moving, wanted), constants, carries, eqn.params["length"], eqn.params["reverse"]
+    )
+
+
+def _loop_edges(
+    eqn: JaxprEqn, loop: Loop, edge: Edge, active: Sequence[Var], live: set[Var], numbers: dict[Var, int]
+) -> dict[Edge, AnyEdge]:
+    """The edges from operands to the first bundle of a loop, through it, and from the second to results."""
+    second, first = edge
+    edges: dict[Edge, AnyEdge] = {edge: loop}
+    for var in active:
+        members = {(n, ALONE): identity(tangent_shape(var.aval), renaming=True) for n in _positions(eqn, [var])}
+        edges[first, numbers[var]] = Bundle.of(members)
+    for o in loop.reached(_positions(eqn, active)):
+        var = eqn.outvars[o]
+        if var in live:
+            edges[numbers[var], second] = Bundle.of({(ALONE, o): identity(tangent_shape(var.aval), renaming=True)})
+    return edges
+
+
+def _bundle_aval(atoms: Sequence[Any]) -> Any:
+    """What stands for a bundle of values: all that can be differentiated, one after the other."""
+    values = [atom.aval for atom in atoms if _jax.is_differentiable(atom.aval)]
+    return jax.ShapeDtypeStruct((sum(aval.size for aval in values),), np.result_type(*(aval.dtype for aval in values)))
 
 
 def _vertices(
-    traced: Traced, numbers: dict[Var, int], present: set[int], outputs: set[int | None], avals: dict[int, Any]
+    traced: Traced, makers: dict[int, JaxprEqn], present: set[int], outputs: set[int | None], avals: dict[int, Any]
 ) -> dict[int, Vertex]:
-    makers = {numbers[var]: eqn for eqn in traced.program.equations for var in eqn.outvars}
     vertices = {}
     for number in sorted(present):
         kind = "input" if number <= 0 else "output" if number in outputs else "intermediate"
@@ -93,13 +179,9 @@ def _vertices(
     return vertices
 
 
-def _differentiable_inputs(program: Program) -> list[Var]:
-    return [var for var in program.inputs if _jax.is_differentiable(var.aval)]
-
-
-def _live(program: Program, results: Iterable[Any]) -> set[Var]:
-    """The variables that an input reaches through differentiable values and that reach a result."""
-    reached = set(_differentiable_inputs(program))
+def _live(program: Program, results: Iterable[Any], moving: Iterable[Var]) -> set[Var]:
+    """The variables that a moving input reaches through differentiable values and that reach a result."""
+    reached = set(moving)
     for eqn in program.equations:
         if any(isinstance(atom, Var) and atom in reached for atom in eqn.invars):
             reached.update(var for var in eqn.outvars if _jax.is_differentiable(var.aval))
@@ -111,36 +193,28 @@ def _live(program: Program, results: Iterable[Any]) -> set[Var]:
 
 
 def _with_output_vertices(
-    edges: dict[Edge, AnyStructure], ends: Sequence[int | None], inputs: set[int], last: int, avals: dict[int, Any]
-) -> tuple[dict[Edge, AnyStructure], list[int | None]]:
-    """Put a vertex of its own behind every output that is an input or is used inside the function."""
-    used = {source for _, source in _pruned(edges, inputs, set(ends))} | inputs
+    edges: dict[Edge, AnyEdge],
+    ends: Sequence[int | None],
+    inputs: set[int],
+    last: int,
+    avals: dict[int, Any],
+    apart: bool,
+) -> tuple[dict[Edge, AnyEdge], list[int | None]]:
+    """Put a vertex of its own behind every output that is an input or is used inside the function.
+
+    Outputs that are the same value share a vertex, unless they are to be ``apart``.
+    """
+    used = {source for _, source in pruned(edges, inputs, set(ends))} | inputs
+    if apart:
+        used |= {end for end in ends if end is not None and ends.count(end) > 1}
     edges = dict(edges)
-    copies: dict[int | None, int] = {}
-    for end in dict.fromkeys(ends):
-        if end is not None and end in used and avals[end].size:
-            copies[end] = last + len(copies) + 1
-            avals[copies[end]] = avals[end]
-            edges[copies[end], end] = identity(tangent_shape(avals[end]), renaming=True)
-    return edges, [copies.get(end, end) for end in ends]
-
-
-def _pruned(edges: dict[Edge, AnyStructure], inputs: set[int], outputs: set[int | None]) -> dict[Edge, AnyStructure]:
-    """The edges on a path from an input to an output."""
-    successors: dict[int, list[int]] = {}
-    predecessors: dict[int, list[int]] = {}
-    for target, source in edges:
-        successors.setdefault(source, []).append(target)
-        predecessors.setdefault(target, []).append(source)
-    below = _reachable(inputs, successors)
-    above = _reachable({o for o in outputs if o is not None}, predecessors)
-    return {(t, s): structure for (t, s), structure in edges.items() if s in below and t in above}
-
-
-def _reachable(start: set[int], neighbours: dict[int, list[int]]) -> set[int]:
-    seen, todo = set(start), list(start)
-    while todo:
-        new = [n for n in neighbours.get(todo.pop(), ()) if n not in seen]
-        seen.update(new)
-        todo.extend(new)
-    return seen
+    copies: dict[Any, int] = {}
+    outputs: list[int | None] = []
+    for place, end in enumerate(ends):
+        name = (end, place) if apart else end
+        if end is not None and end in used and avals[end].size and name not in copies:
+            copies[name] = last + len(copies) + 1
+            avals[copies[name]] = avals[end]
+            edges[copies[name], end] = identity(tangent_shape(avals[end]), renaming=True)
+        outputs.append(copies.get(name, end))
+    return edges, outputs

@@ -1,6 +1,6 @@
 """Running a plan: evaluate the function and its local blocks, then contract."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,21 +10,26 @@ import numpy as np
 from jax import lax
 
 from . import _jax
-from .block import JacobianBlock, perform, settled
+from .block import JacobianBlock, settled
+from .bundles import Pick, apart, picked
 from .derive import Derivation
-from .plan import Drop, Edge, Plan
+from .edge_block import EdgeBlock, blocks_of, bundled, edge_block, perform
+from .passing import LoopBlock, pull, push
+from .plan import Drop, Edge, Instruction, Plan
 from .structure import zero
 
-Blocks = dict[Edge, JacobianBlock]
+Blocks = dict[Edge, EdgeBlock]
 
 
-def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[Any], Blocks]:
-    """The values of the program's outputs, and the local blocks by edge."""
+def evaluate_locally(derivation: Derivation, args: Sequence[Any], backend: str = "auto") -> tuple[list[Any], Blocks]:
+    """The values of the program's outputs, and the local blocks by edge; steps of loops run on the given backend."""
     program = derivation.traced.program
     values = program.environment(args)
     blocks: Blocks = {}
     for position, eqn in enumerate(program.equations):
-        local = derivation.local.get(position)
+        local, loop = derivation.local.get(position), derivation.loops.get(position)
+        if loop is not None:
+            blocks[loop.edge] = LoopBlock(loop.loop, _jax.read_all(values, eqn.invars), backend)
         if local is None:
             results = _jax.evaluate(eqn, _jax.read_all(values, eqn.invars))
         else:
@@ -43,7 +48,8 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any]) -> tuple[list[
 def eliminate(plan: Plan, local: Blocks) -> Blocks:
     """Run a plan on the local blocks; what remains are the blocks of the Jacobian."""
     known = zip(plan.operands, plan.structures, strict=False)
-    values = {n: local.get(edge, JacobianBlock.of(structure)) for n, (edge, structure) in enumerate(known)}
+    values = {n: local[edge] if edge in local else edge_block(structure) for n, (edge, structure) in enumerate(known)}
+    done: dict[Any, Any] = {}
     for step in plan.code:
         if isinstance(step, Drop):
             # What has been eliminated is not needed any more; outside jit this frees memory.
@@ -51,8 +57,27 @@ def eliminate(plan: Plan, local: Blocks) -> Blocks:
                 del values[value]
         else:
             take = values.pop if step.operation.is_sum else values.__getitem__
-            values[step.result] = perform(step.operation, take(step.left), take(step.right))
+            values[step.result] = (
+                _performed(step, values, done)
+                if step.together
+                else perform(step.operation, take(step.left), take(step.right))
+            )
     return {edge: values[value] for edge, value in plan.outputs.items()}
+
+
+def _performed(step: Instruction, values: Mapping[int, EdgeBlock], done: dict[Any, Any]) -> EdgeBlock:
+    """One of several products with a loop, which are all computed with the first of them."""
+    operation = step.operation
+    assert isinstance(operation, Pick)
+    passing = operation.passing
+    loop = step.left if passing.forward else step.right
+    if (loop, passing.forward) not in done:
+        edges = [blocks_of(values[number]) for number in step.together]
+        joined = {apart(key, n, passing.forward): b for n, edge in enumerate(edges) for key, b in edge.items()}
+        way = push if passing.forward else pull
+        done[loop, passing.forward] = way(passing, values[loop], joined, evaluate_locally, eliminate)
+    number = step.together.index(step.right if passing.forward else step.left)
+    return bundled(picked(done[loop, passing.forward], number, passing.forward))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +85,17 @@ class Accumulation:
     """A derivative program: from flat arguments to the outputs, and the Jacobian by flat output and flat input.
 
     The Jacobian is in blocks if ``sparse``, otherwise in dense arrays. Outputs before the one numbered ``first`` are
-    left out: a kernel would compute and store them even if nobody looked at them.
+    left out: a kernel would compute and store them even if nobody looked at them. Steps of loops run on ``backend``.
     """
 
     derivation: Derivation
     plan: Plan
     sparse: bool = False
     first: int = 0
+    backend: str = "auto"
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
-        outputs, local = evaluate_locally(self.derivation, args)
+        outputs, local = evaluate_locally(self.derivation, args, self.backend)
         blocks = _result_blocks(self.derivation, eliminate(self.plan, local))
         atoms = self.derivation.traced.program.outputs
         # As in `jax.jacfwd`, a derivative is of a weak type where the output is.
@@ -80,7 +106,7 @@ class Accumulation:
         return [_jax.typed_like(x, atom) for x, atom in zip(outputs, atoms, strict=True)][self.first :], result
 
 
-def _result_blocks(derivation: Derivation, found: Blocks) -> list[list[JacobianBlock]]:
+def _result_blocks(derivation: Derivation, found: Mapping[Edge, EdgeBlock]) -> list[list[JacobianBlock]]:
     """The blocks of the Jacobian by flat output and flat input, with the dtype and the complex form of the output."""
     rows = []
     graph, traced = derivation.graph, derivation.traced
@@ -88,6 +114,7 @@ def _result_blocks(derivation: Derivation, found: Blocks) -> list[list[JacobianB
         row = []
         for number, argument in zip(graph.inputs, traced.args, strict=True):
             block = None if vertex is None else found.get((vertex, number))
+            assert block is None or isinstance(block, JacobianBlock)
             row.append(_finished(block, atom.aval, argument, traced.holomorphic))
         rows.append(row)
     return rows

@@ -9,13 +9,13 @@ from typing import Any
 from .accuracy import Accuracy
 from .accuracy import accuracy as measure
 from .backend import BackendChoice
+from .bundles import AnyEdge
 from .graph import ComputationGraph, Vertex
 from .order import Order
 from .pipeline import Pipeline
 from .plan import Cost, Plan
 from .presets import BASELINES
 from .table import table
-from .terms import AnyStructure
 from .trace import Request
 
 # Eliminations shown in full by `str(explanation)`; all are in `explanation.eliminations`.
@@ -40,7 +40,7 @@ class ResultRow:
 
     output: int
     inp: str
-    structure: AnyStructure | None
+    structure: AnyEdge | None
     stored: int
     entries: int
 
@@ -95,7 +95,7 @@ class Explanation:
         return rows
 
     @property
-    def fallbacks(self) -> list[tuple[Vertex, Vertex, AnyStructure]]:
+    def fallbacks(self) -> list[tuple[Vertex, Vertex, AnyEdge]]:
         """(value, operand, structure) where the values of a local block come from applying the linear map to
         tangents, because a primitive in it has no complete rule."""
         vertices, edges = self.graph.vertices, self.graph.edges
@@ -108,6 +108,7 @@ class Explanation:
                 f"{self.graph!r}" + ("\n(common subexpressions removed)" if self.graph.simplified else ""),
                 self._costs_table(),
                 self._eliminations_table(),
+                self._loops_table(),
                 self._results_table(),
                 self._fallbacks_table(),
                 str(self.backend) + (f"\n{self.accuracy}" if self.accuracy else ""),
@@ -134,6 +135,16 @@ class Explanation:
             rows.append(["...", f"{rest} more", "", "", "", "", "", ""])
         names = ["vertex", "operation", "shape", "in×out", "mul", "add", "new blocks", "source"]
         return table("Eliminations, in order", names, rows) if rows else "Nothing to eliminate."
+
+    def _loops_table(self) -> str:
+        rows = []
+        for number, passing in self.plan.passings:
+            way = "forward" if passing.forward else "backward"
+            counts = [passing.multiplications // passing.length, passing.additions // passing.length]
+            source = _tail(self.graph.vertices[number].source)
+            rows.append([number, way, passing.length, *counts, passing.moved // 2, source])
+        names = ["vertex", "way", "steps", "mul a step", "add a step", "numbers kept", "source"]
+        return table("Loops: which way derivatives are carried through them", names, rows) if rows else ""
 
     def _results_table(self) -> str:
         rows = [

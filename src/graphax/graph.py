@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 from .bound import lower_bound
+from .bundles import AnyEdge, Bundle, Passage
 from .order import Order
 from .plan import Cost, Edge, Plan, make_plan
-from .terms import AnyStructure, terms_of
+from .terms import terms_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class ComputationGraph:
     vertices: dict[int, Vertex]
     inputs: tuple[int, ...]
     outputs: tuple[int | None, ...]
-    edges: dict[Edge, AnyStructure]
+    edges: dict[Edge, AnyEdge]
     numbered: int
     simplified: bool
     dense_fallbacks: tuple[Edge, ...]
@@ -64,6 +65,11 @@ class ComputationGraph:
     def intermediates(self) -> tuple[int, ...]:
         """The vertices to eliminate, ascending."""
         return tuple(sorted(v.number for v in self.vertices.values() if v.kind == "intermediate"))
+
+    @cached_property
+    def has_loops(self) -> bool:
+        """Whether an edge is a program that others are pushed or pulled through."""
+        return any(isinstance(edge, Passage) for edge in self.edges.values())
 
     @cached_property
     def fingerprint(self) -> str:
@@ -83,12 +89,7 @@ class ComputationGraph:
         Coefficients are rounded, so that a function has the same digest in single and in double precision.
         """
         edges = sorted(self.edges.items(), key=lambda item: item[0])
-        rounded = {s: "" if s.scale is None else f"{s.scale:.6g}" for _, whole in edges for s in terms_of(whole)}
-        texts = [
-            f"{edge} {s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {rounded[s]}"
-            for edge, whole in edges
-            for s in terms_of(whole)
-        ]
+        texts = [f"{edge} {text}" for edge, whole in edges for text in _descriptions(whole)]
         return hashlib.sha256("\n".join([self.fingerprint, str(self.simplified), *texts]).encode()).hexdigest()[:24]
 
     @cached_property
@@ -136,3 +137,36 @@ class ComputationGraph:
             f"{len([o for o in self.outputs if o is not None])} outputs, {len(self.edges)} edges, "
             f"fingerprint {self.fingerprint})"
         )
+
+
+def _descriptions(edge: AnyEdge) -> Iterator[str]:
+    """All that makes an edge differ from others, in words."""
+    if isinstance(edge, Passage):
+        yield edge.digest
+    elif isinstance(edge, Bundle):
+        yield from (f"{key} {text}" for key, structure in edge.members for text in _descriptions(structure))
+    else:
+        for s in terms_of(edge):
+            scale = "" if s.scale is None else f"{s.scale:.6g}"
+            yield f"{s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {scale}"
+
+
+def pruned(edges: dict[Edge, AnyEdge], inputs: set[int], outputs: set[int | None]) -> dict[Edge, AnyEdge]:
+    """The edges on a path from an input to an output."""
+    successors: dict[int, list[int]] = {}
+    predecessors: dict[int, list[int]] = {}
+    for target, source in edges:
+        successors.setdefault(source, []).append(target)
+        predecessors.setdefault(target, []).append(source)
+    below = _reachable(inputs, successors)
+    above = _reachable({o for o in outputs if o is not None}, predecessors)
+    return {(t, s): structure for (t, s), structure in edges.items() if s in below and t in above}
+
+
+def _reachable(start: set[int], neighbours: dict[int, list[int]]) -> set[int]:
+    seen, todo = set(start), list(start)
+    while todo:
+        new = [n for n in neighbours.get(todo.pop(), ()) if n not in seen]
+        seen.update(new)
+        todo.extend(new)
+    return seen

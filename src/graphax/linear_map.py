@@ -105,14 +105,7 @@ class LinearMap:
 
 def split(program: Program, sources: Sequence[Var], targets: Sequence[Atom]) -> tuple[tuple[JaxprEqn, ...], LinearMap]:
     """The equations that do not depend on ``sources``, and the linear map made of those that do."""
-    moving = set(sources)
-    known, linear = [], []
-    for eqn in _jax.needed(program.equations, program.outputs):
-        if any(isinstance(atom, Var) and atom in moving for atom in eqn.invars):
-            moving.update(eqn.outvars)
-            linear.append(eqn)
-        else:
-            known.append(eqn)
+    known, linear = _jax.split_by(program, sources)
     return tuple(known), LinearMap(tuple(linear), tuple(sources), tuple(targets))
 
 

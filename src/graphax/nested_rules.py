@@ -12,12 +12,13 @@ import jax
 
 from . import _jax
 from .axes import labels_of, whole
-from .block import JacobianBlock, pattern_of
+from .block import JacobianBlock
 from .linear_map import Pair, split
 from .products import compose
 from .rule import LinearCall, dense_pattern, remembered, rules_for
 from .structure import Structure, canonical, identity
 from .sums import hull
+from .terms import pattern_of
 
 Patterns = dict[Pair, Structure]
 
@@ -103,6 +104,10 @@ def _cond(call: LinearCall):
 def _scan(call: LinearCall):
     constants, carries = _jax.scan_counts(call.params)
     length = call.params["length"]
+    if length == 0:
+        # Carries leave as they came, and there are no outputs.
+        same = JacobianBlock.of(identity(call.shape))
+        return [same if constants + n == call.position else None for n in range(len(call.out_shapes))]
     body = _loop_body(call.params["jaxpr"], call.moving, constants, carries)
     sliced = call.position >= constants + carries
     reached = _carried_through(call, body, constants, carries, length if sliced else None)

@@ -19,12 +19,12 @@ from jax import lax
 
 from . import _jax, rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
-from .block import JacobianBlock, pattern_of
+from .block import JacobianBlock
 from .errors import GraphaxError
 from .linear_map import LinearMap, Pair, probes, split
 from .part import Part
 from .rule import only_renames, remembered
-from .terms import AnyStructure
+from .terms import AnyStructure, pattern_of
 
 assert rules.MODULES
 

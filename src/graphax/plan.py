@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from .bundles import AnyEdge, Operation, Passage, Passing, Pick, ProductOperation, SumOperation, add, compose, passed
 from .errors import GraphaxError
-from .products import Product
-from .sums import Sum, Union
-from .terms import AnyStructure, Recipe, add, compose
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -28,17 +26,19 @@ def check_counting(counting: str) -> None:
 class Instruction:
     """``values[result] = values[left] * values[right]``, or ``+``, as the operation says.
 
-    Operands of a sum are not used again. ``edge`` is the edge of the graph that the result is a block of.
+    Operands of a sum are not used again. ``edge`` is the edge of the graph that the result is a block of. ``together``
+    are the operands of all products that pass through a loop in one go, this one among them.
     """
 
     result: int
     left: int
     right: int
-    operation: Product | Sum | Union | Recipe
+    operation: Operation
     edge: Edge
+    together: tuple[int, ...] = ()
 
     @property
-    def structure(self) -> AnyStructure:
+    def structure(self) -> AnyEdge:
         return self.operation.structure
 
     def multiplications(self, counting: str) -> int:
@@ -88,8 +88,8 @@ class Fill(NamedTuple):
 
     target: int
     source: int
-    product: Product | Recipe
-    total: Sum | Union | Recipe | None
+    product: ProductOperation
+    total: SumOperation | None
 
 
 class Elimination:
@@ -97,26 +97,27 @@ class Elimination:
 
     def __init__(self, graph: ComputationGraph, whole: bool = True):
         self._whole = whole
-        self.predecessors: dict[int, dict[int, AnyStructure]] = {v: {} for v in graph.vertices}
-        self.successors: dict[int, dict[int, AnyStructure]] = {v: {} for v in graph.vertices}
+        self.predecessors: dict[int, dict[int, AnyEdge]] = {v: {} for v in graph.vertices}
+        self.successors: dict[int, dict[int, AnyEdge]] = {v: {} for v in graph.vertices}
         for (target, source), structure in graph.edges.items():
             self._connect(target, source, structure)
 
-    def _connect(self, target: int, source: int, structure: AnyStructure) -> None:
+    def _connect(self, target: int, source: int, structure: AnyEdge) -> None:
         self.predecessors[target][source] = structure
         self.successors[source][target] = structure
 
     def eliminate(self, vertex: int) -> list[Fill]:
         """Connect every predecessor of ``vertex`` with every successor and remove it."""
         fills = []
+        products = self._products(vertex)
         before, after = self.predecessors.pop(vertex), self.successors.pop(vertex)
         for source in before:
             del self.successors[source][vertex]
         for target in after:
             del self.predecessors[target][vertex]
-        for target, outer in sorted(after.items()):
-            for source, inner in sorted(before.items()):
-                product = compose(outer, inner, self._whole)
+        for target in sorted(after):
+            for source in sorted(before):
+                product = products[target, source]
                 if product is None:
                     continue
                 existing = self.predecessors[target].get(source)
@@ -125,14 +126,26 @@ class Elimination:
                 fills.append(Fill(target, source, product, total))
         return fills
 
+    def _products(self, vertex: int) -> dict[Edge, ProductOperation | None]:
+        """What connects each predecessor of a vertex with each successor. All pass through a loop together."""
+        before, after = sorted(self.predecessors[vertex].items()), sorted(self.successors[vertex].items())
+        found: dict[Edge, ProductOperation | None] = {}
+        for target, outer in after:
+            if isinstance(outer, Passage):
+                picks = passed(outer, tuple(inner for _, inner in before), forward=True)
+                found |= {(target, source): pick for (source, _), pick in zip(before, picks, strict=True)}
+        for source, inner in before:
+            if isinstance(inner, Passage):
+                picks = passed(inner, tuple(outer for _, outer in after), forward=False)
+                found |= {(target, source): pick for (target, _), pick in zip(after, picks, strict=True)}
+            else:
+                rest = [(target, outer) for target, outer in after if not isinstance(outer, Passage)]
+                found |= {(target, source): compose(outer, inner, self._whole) for target, outer in rest}
+        return found
+
     def degree(self, vertex: int) -> int:
         """The raw multiplications that eliminating ``vertex`` now would take: its Markowitz degree."""
-        products = (
-            compose(outer, inner)
-            for outer in self.successors[vertex].values()
-            for inner in self.predecessors[vertex].values()
-        )
-        return sum(product.raw_multiplications for product in products if product)
+        return sum(product.raw_multiplications for product in self._products(vertex).values() if product)
 
     def stored(self) -> int:
         return sum(s.stored for edges in self.predecessors.values() for s in edges.values())
@@ -154,14 +167,14 @@ class Plan:
     operands: tuple[Edge, ...]
     code: tuple[Instruction | Drop, ...]
     outputs: dict[Edge, int]
-    structures: tuple[AnyStructure, ...]
+    structures: tuple[AnyEdge, ...]
 
     @property
     def instructions(self) -> Iterator[Instruction]:
         return (step for step in self.code if isinstance(step, Instruction))
 
     @property
-    def results(self) -> dict[Edge, AnyStructure]:
+    def results(self) -> dict[Edge, AnyEdge]:
         """The structures of all blocks of the Jacobian that are not zero."""
         return {edge: self.structures[value] for edge, value in self.outputs.items()}
 
@@ -171,6 +184,19 @@ class Plan:
         multiplications = sum(step.multiplications(counting) for step in self.instructions)
         additions = sum(step.operation.additions for step in self.instructions)
         return Cost(multiplications, additions, self.peak, counting)
+
+    @property
+    def moved(self) -> int:
+        """How many numbers loops write and read again."""
+        return sum(passing.moved for _, passing in self.passings)
+
+    @property
+    def passings(self) -> Iterator[tuple[int, Passing]]:
+        """The vertices at which loops are passed, and how."""
+        for vertex, steps in self.by_vertex():
+            for step in steps:
+                if isinstance(step.operation, Pick) and step.operation.index == 0:
+                    yield vertex, step.operation.passing
 
     @property
     def peak(self) -> int:
@@ -210,17 +236,22 @@ def make_plan(graph: ComputationGraph, vertices: tuple[int, ...], whole: bool = 
     values = {edge: number for number, edge in enumerate(graph.edges)}
     code: list[Instruction | Drop] = []
 
-    def write(left: int, right: int, operation: Product | Sum | Union | Recipe, edge: Edge) -> None:
-        code.append(Instruction(len(structures), left, right, operation, edge))
+    def write(left: int, right: int, operation: Operation, edge: Edge, together: tuple[int, ...] = ()) -> None:
+        code.append(Instruction(len(structures), left, right, operation, edge, together))
         values[edge] = len(structures)
         structures.append(operation.structure)
 
     for vertex in vertices:
         incoming = [(vertex, source) for source in state.predecessors[vertex]]
         outgoing = [(target, vertex) for target in state.successors[vertex]]
+        passing = {
+            True: tuple(values[edge] for edge in sorted(incoming)),
+            False: tuple(values[edge] for edge in sorted(outgoing)),
+        }
         for target, source, product, total in state.eliminate(vertex):
             edge, existing = (target, source), values.get((target, source))
-            write(values[target, vertex], values[vertex, source], product, edge)
+            together = passing[product.passing.forward] if isinstance(product, Pick) else ()
+            write(values[target, vertex], values[vertex, source], product, edge, together)
             if total is not None and existing is not None:
                 write(existing, values[edge], total, edge)
         code.append(Drop(tuple(values.pop(edge) for edge in (*incoming, *outgoing)), vertex))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What other orders are compared with.
 BASELINES = ("fwd", "rev", "markowitz")
+# A number that is written and read again takes as long as so many operations.
+_MOVING = 4
 # `auto` tries the costly presets only on graphs of up to so many vertices.
 _AUTO_LIMIT = 1500
 # Nor on graphs whose blocks list more positions than this: products of long lists take time to find.
@@ -168,8 +170,8 @@ def _auto(graph: ComputationGraph) -> Iterable[int]:
     names = ("rev", "fwd", "preelim_rev", "markowitz") if quick else [name for name in PRESETS if name != "auto"]
 
     def cost(vertices: tuple[int, ...]) -> tuple[int, int]:
-        found = make_plan(graph, vertices).cost()
-        return found.operations, found.peak
+        plan = make_plan(graph, vertices)
+        return plan.cost().operations + _MOVING * plan.moved, plan.cost().peak
 
     return min((preset_vertices(name, graph) for name in names), key=cost)
 

@@ -214,5 +214,27 @@ def renamed(structure: Structure, prefix: Hashable) -> Structure:
     return replace(structure, out=anew(structure.out), inp=anew(structure.inp)) if structure.names else structure
 
 
+def tied_alike(structure: Structure) -> Structure:
+    """A pattern that holds this one, in which digits that follow the same list follow a label of their own instead.
+
+    Entries of a batch that are picked by lists stay in their batch that way, whatever else the lists do.
+    """
+    lists = [d for d in digits_of(structure) if not isinstance(d.at, range)]
+    sizes = list(structure.sizes)
+    labels: dict[Digit, int] = {}
+    for digit in lists:
+        if lists.count(digit) > 1 and digit not in labels:
+            labels[digit] = len(sizes)
+            sizes.append(digit.size)
+
+    def anew(axes: tuple[Axis, ...]) -> list[Axis]:
+        return [tuple(whole(labels[d], d.size) if d in labels else d for d in axis) for axis in axes]
+
+    if not labels:
+        return structure
+    out, inp = anew(structure.out), anew(structure.inp)
+    return canonical(out, inp, sizes, labels_of((*out, *inp)), None)[0]
+
+
 def digits_of(structure: Structure) -> Iterator[Digit]:
     return (digit for axis in structure.out + structure.inp for digit in axis)

@@ -6,8 +6,8 @@ than the terms do. Products distribute over terms. A `Recipe` says which terms t
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, reduce
 from math import prod
 from typing import ClassVar
 
@@ -78,6 +78,18 @@ AnyStructure = Structure | Terms
 
 def terms_of(structure: AnyStructure) -> tuple[Structure, ...]:
     return structure.terms if isinstance(structure, Terms) else (structure,)
+
+
+def transposed(structure: AnyStructure) -> AnyStructure:
+    """The structure with output and input exchanged."""
+    return structure.transposed
+
+
+def pattern_of(structure: AnyStructure) -> Structure:
+    """The smallest structure without lists that holds all terms, with values along all labels."""
+    plain = [structures.without_lists(structures.tied_alike(term)).structure for term in terms_of(structure)]
+    whole = reduce(sums.hull, plain)
+    return replace(whole, scale=None, renaming=False, values=tuple(range(len(whole.sizes))))
 
 
 def renamed(structure: AnyStructure, prefix: Hashable) -> AnyStructure:

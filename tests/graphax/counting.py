@@ -3,14 +3,15 @@
 from math import prod
 
 
-def count_arithmetic(closed_jaxpr) -> tuple[int, int]:
-    """Multiplications and additions in a jaxpr that does nothing but linear algebra."""
+def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]:
+    """Multiplications and additions in a jaxpr that does nothing but linear algebra, or of which others are free."""
     multiplications = additions = 0
     for eqn in closed_jaxpr.jaxpr.eqns:
         name, out = eqn.primitive.name, eqn.outvars[0].aval
-        if name in ("jit", "pjit"):
-            inner = count_arithmetic(eqn.params["jaxpr"])
-            multiplications, additions = multiplications + inner[0], additions + inner[1]
+        if name in ("jit", "pjit", "scan"):
+            times = eqn.params["length"] if name == "scan" else 1
+            inner = count_arithmetic(eqn.params["jaxpr"], free_others)
+            multiplications, additions = multiplications + times * inner[0], additions + times * inner[1]
         elif name == "mul":
             multiplications += out.size
         elif name in ("add", "add_any", "sub"):
@@ -23,7 +24,7 @@ def count_arithmetic(closed_jaxpr) -> tuple[int, int]:
             multiplications += out.size * length
             additions += out.size * (length - 1)
         else:
-            assert name in FREE, f"{name} was not expected in an accumulation"
+            assert free_others or name in FREE, f"{name} was not expected in an accumulation"
     return multiplications, additions
 
 

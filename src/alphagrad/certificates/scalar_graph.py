@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 
 from graphax import ComputationGraph
-from graphax.terms import AnyStructure
+from graphax.bundles import AnyEdge
 
 # The number on an edge if it is known beforehand, else None.
 Coefficient = float | None
@@ -26,7 +26,7 @@ class ScalarGraph:
         for (target, source), structure in sorted(graph.edges.items(), key=lambda edge: edge[0]):
             self._connect(target, source, self._coefficient(structure))
 
-    def _coefficient(self, structure: AnyStructure) -> Coefficient:
+    def _coefficient(self, structure: AnyEdge) -> Coefficient:
         return structure.scale if self.folded or structure.renaming else None
 
     def _connect(self, target: int, source: int, coefficient: Coefficient) -> None:

@@ -14,7 +14,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from graphax import ComputationGraph
-from graphax.terms import AnyStructure, add, compose
+from graphax.bundles import AnyEdge, add, compose
+from graphax.structure import Structure
 
 from ..errors import AlphagradError
 
@@ -78,8 +79,8 @@ class StructureTable:
 
     def __init__(self, coefficients: bool, most_structures: float = math.inf, most_entries: float = math.inf):
         self._coefficients, self._most_structures, self._most_entries = coefficients, most_structures, most_entries
-        self._structures: list[AnyStructure] = []
-        self._numbers: dict[AnyStructure, int] = {}
+        self._structures: list[AnyEdge] = []
+        self._numbers: dict[AnyEdge, int] = {}
         self.products: dict[tuple[int, int], ProductEntry] = {}
         self.sums: dict[tuple[int, int], SumEntry] = {}
 
@@ -87,13 +88,13 @@ class StructureTable:
         """How many numbers there are, with `NO_EDGE`."""
         return 1 + len(self._structures)
 
-    def numbered(self, first: int = 1) -> Iterator[tuple[int, AnyStructure]]:
+    def numbered(self, first: int = 1) -> Iterator[tuple[int, AnyEdge]]:
         """The structures from a number on, with their numbers."""
         return enumerate(self._structures[first - 1 :], start=first)
 
-    def number(self, structure: AnyStructure) -> int:
-        if not self._coefficients and structure.scale not in (None, 1.0):
-            structure = replace(structure, scale=1.0)
+    def number(self, structure: AnyEdge) -> int:
+        if not self._coefficients:
+            structure = with_coefficient(structure, 1.0)
         number = self._numbers.get(structure)
         if number is None:
             number = len(self)
@@ -118,9 +119,9 @@ class StructureTable:
             self.sums[left, right] = self._added(self._structures[left - 1], self._structures[right - 1])
         return self.sums[left, right]
 
-    def _composed(self, outer: AnyStructure, inner: AnyStructure) -> ProductEntry:
+    def _composed(self, outer: AnyEdge, inner: AnyEdge) -> ProductEntry:
         product = compose(outer, inner)
-        scaled = product if self._coefficients else compose(*map(_scaled, (outer, inner)))
+        scaled = product if self._coefficients else compose(_scaled(outer), _scaled(inner))
         if product is None or scaled is None:
             return ProductEntry()
         return ProductEntry(
@@ -132,7 +133,7 @@ class StructureTable:
             product.additions,
         )
 
-    def _added(self, left: AnyStructure, right: AnyStructure) -> SumEntry:
+    def _added(self, left: AnyEdge, right: AnyEdge) -> SumEntry:
         equal = add(left, right)
         computed = equal.structure.scale is None
         different = equal if computed or self._coefficients else add(left, _scaled(right))
@@ -150,12 +151,16 @@ class StructureTable:
             raise AlphagradError(f"the structures of the graph have more than {self._most_entries:,} products and sums")
 
 
-def with_coefficient(structure: AnyStructure, scale: float) -> AnyStructure:
+def with_coefficient(structure: AnyEdge, scale: float) -> AnyEdge:
     """The structure with this number as its coefficient, if that is known at all."""
-    return structure if structure.scale is None else replace(structure, scale=scale)
+    return (
+        replace(structure, scale=scale)
+        if isinstance(structure, Structure) and structure.scale is not None
+        else structure
+    )
 
 
-def _scaled(structure: AnyStructure) -> AnyStructure:
+def _scaled(structure: AnyEdge) -> AnyEdge:
     return with_coefficient(structure, _OTHER_COEFFICIENT)
 
 
@@ -168,6 +173,8 @@ def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> Str
     Raises:
         AlphagradError: if there are more structures than a table has room for, or more products and sums than wanted.
     """
+    if graph.has_loops:
+        raise AlphagradError("the graph has a loop, so its edges can take on structures that no table has beforehand")
     table = StructureTable(False, MOST_STRUCTURES, most_entries)
 
     # Most vertices see the same few sets.

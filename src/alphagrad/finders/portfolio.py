@@ -7,10 +7,10 @@ from itertools import chain, islice
 import numpy as np
 
 from graphax import ComputationGraph
+from graphax.bundles import AnyEdge
 from graphax.graph import Vertex
 from graphax.plan import Edge
 from graphax.structure import dense
-from graphax.terms import AnyStructure
 
 from ..elimination.objective import Objective
 from ..elimination.problem import Problem
@@ -91,5 +91,5 @@ def _smallest_graph() -> ComputationGraph:
     """A chain of two intermediate vertices."""
     kinds = {0: "input", 1: "intermediate", 2: "intermediate", 3: "output"}
     vertices = {number: Vertex(number, kind, (), np.dtype(float), kind) for number, kind in kinds.items()}
-    edges: dict[Edge, AnyStructure] = {(number + 1, number): dense((), ()) for number in range(3)}
+    edges: dict[Edge, AnyEdge] = {(number + 1, number): dense((), ()) for number in range(3)}
     return ComputationGraph(vertices, (0,), (3,), edges, 3, False, ())

@@ -14,8 +14,9 @@ import numpy as np
 from jax import Array
 
 from graphax import ComputationGraph
+from graphax.bundles import AnyEdge, Bundle, Passage
 from graphax.sparsity_types import sparsity_type
-from graphax.terms import AnyStructure, Terms
+from graphax.structure import Structure
 
 from ..elimination.objective import Objective
 from ..elimination.structures import MOST_STRUCTURES, NO_EDGE, StructureTable, closed_table, with_coefficient
@@ -200,13 +201,14 @@ def _sums(table: StructureTable, room: int) -> np.ndarray:
 def _observed(table: StructureTable, room: int) -> tuple[np.ndarray, np.ndarray]:
     types, shapes = np.zeros((room, 2)), np.zeros((room, 4))
     for number, structure in table.numbered():
+        assert not isinstance(structure, (Bundle, Passage))
         types[number] = [_type(with_coefficient(structure, scale)) for scale in (-1.0, 1.0)]
         shapes[number] = *_two_sizes(structure.inp_shape), *_two_sizes(structure.out_shape)
     return types, shapes
 
 
-def _type(structure: AnyStructure) -> int:
-    if isinstance(structure, Terms) or len(structure.out) > 2 or len(structure.inp) > 2:
+def _type(structure: AnyEdge) -> int:
+    if not isinstance(structure, Structure) or len(structure.out) > 2 or len(structure.inp) > 2:
         return OTHER_TYPE
     return sparsity_type(structure)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from graphax.bundles import AnyEdge
 from graphax.graph import Edge, Vertex
-from graphax.terms import AnyStructure
 
 from ..elimination.structures import StructureTable
 from .algebra import algebra_of, described
@@ -74,7 +74,7 @@ def _order(replay: Replay, structures: StructureTable) -> dict[str, Any]:
     return {**replay.summary(), "steps": steps}
 
 
-def _flat(edges: Iterable[tuple[Edge, AnyStructure]], structures: StructureTable) -> list[Any]:
+def _flat(edges: Iterable[tuple[Edge, AnyEdge]], structures: StructureTable) -> list[Any]:
     return [
         number
         for (target, source), structure in edges
@@ -82,7 +82,7 @@ def _flat(edges: Iterable[tuple[Edge, AnyStructure]], structures: StructureTable
     ]
 
 
-def _coefficient(structure: AnyStructure) -> float | str | None:
+def _coefficient(structure: AnyEdge) -> float | str | None:
     """A number where JSON has it; what is infinite or no number is text."""
     scale = structure.scale
     if scale is None or not isfinite(scale):

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any
 
 from graphax import ComputationGraph, Cost, Order
+from graphax.bundles import AnyEdge
 from graphax.plan import Edge, Plan
-from graphax.terms import AnyStructure
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Move:
     vertex: int
     multiplications: int
     additions: int
-    edges: dict[Edge, AnyStructure]
+    edges: dict[Edge, AnyEdge]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Replay:
             for vertex, steps in self.plan.by_vertex()
         )
 
-    def edges_after(self, step: int) -> dict[Edge, AnyStructure]:
+    def edges_after(self, step: int) -> dict[Edge, AnyEdge]:
         """The edges that are left after so many eliminations."""
         edges = dict(self.graph.edges)
         for move in self.moves[:step]:

@@ -1,0 +1,126 @@
+"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward and in random orders, dense and sparse.
+
+    python benchmarks/loop_programs.py [--programs 2000] [--seed 0]
+
+Scans with and without carries, sequences, constants and outputs; of no step, of one, reversed, nested; with integer and
+boolean carries, with branches, gathers by carried integers and inner `jax.vmap`. Each program follows from its seed alone.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import graphax as gx
+
+Function = Callable[..., Any]
+LENGTHS = (0, 1, 1, 2, 3, 5)
+
+
+def random_program(seed: int) -> tuple[Function, tuple[np.ndarray, ...]]:
+    """A function of three arrays, and a point for it."""
+    rng = np.random.default_rng(seed)
+    shapes = [tuple(int(n) for n in rng.choice((1, 2, 3), int(rng.integers(0, 3)))) for _ in range(2)]
+    length = int(rng.choice(LENGTHS))
+    points = (*(rng.normal(size=shape) for shape in shapes), rng.normal(size=(length, 2)))
+    salt = int(rng.integers(1 << 31))
+    return lambda *args: _loop(np.random.default_rng(salt), list(args[:2]), args[2], 0), points
+
+
+def _loop(rng: np.random.Generator, known: list[Any], sequence: Any, depth: int) -> list[Any]:
+    """A random scan over a sequence, or over nothing, of values that begin as functions of known ones."""
+    salt, count = int(rng.integers(1 << 31)), int(rng.integers(0, 3))
+    length, over = sequence.shape[0], sequence if rng.random() < 0.7 else None
+    start = [known[int(rng.integers(len(known)))] * 0.5 for _ in range(count)]
+    plain = [jnp.int32(1), jnp.bool_(True)] if rng.random() < 0.5 else []
+    reverse = bool(rng.random() < 0.3)
+
+    def body(carry, x):
+        here = np.random.default_rng(salt)
+        moving, fixed = carry
+        pool = [*known, *moving, *([] if x is None else [x]), *[f * 0.25 for f in fixed[:1]]]
+        for _ in range(int(here.integers(1, 5))):
+            pool.append(_operation(here, pool, fixed, depth))
+        new = [jnp.broadcast_to(_mixed(here, pool), m.shape) if m.shape == () else m * 0.3 + _like(here, pool, m)
+               for m in moving]  # fmt: skip
+        fixed = [(fixed[0] + 1) % 3, ~fixed[1]] if fixed else []
+        return (new, fixed), [pool[-1], _mixed(here, pool)][: int(here.integers(1, 3))]
+
+    (last, _), outputs = lax.scan(body, (start, plain), over, length=length, reverse=reverse)
+    results = [*last, *outputs] or [known[0]]
+    # What comes after a loop decides from which side it is passed.
+    return [jnp.sum(r * r) if rng.random() < 0.3 else jnp.sin(r) if rng.random() < 0.5 else r for r in results]
+
+
+def _mixed(rng: np.random.Generator, pool: list[Any]) -> Any:
+    a, b = (pool[int(rng.integers(len(pool)))] for _ in range(2))
+    return jnp.sum(a) * 0.3 + jnp.mean(jnp.cos(b))
+
+
+def _like(rng: np.random.Generator, pool: list[Any], value: Any) -> Any:
+    fitting = [p for p in pool if p.shape == value.shape]
+    return jnp.tanh(fitting[int(rng.integers(len(fitting)))]) + _mixed(rng, pool)
+
+
+def _operation(rng: np.random.Generator, pool: list[Any], fixed: list[Any], depth: int) -> Any:
+    a, b = (pool[int(rng.integers(len(pool)))] for _ in range(2))
+    kind = int(rng.integers(8))
+    if kind == 0:
+        return jnp.sin(a) * (b if a.shape == b.shape else jnp.sum(b))
+    if kind == 1:
+        return jnp.outer(jnp.ravel(a), jnp.ravel(b))[:2, :3]
+    if kind == 2 and fixed:
+        return jnp.where(fixed[1], jnp.tanh(a), a * a)
+    if kind == 3 and fixed and a.size:
+        return jnp.ravel(a)[fixed[0] % a.size] * a
+    if kind == 4:
+        return lax.cond(jnp.sum(b) > 0, lambda v: jnp.exp(-v * v), lambda v: v + 1, a)
+    if kind == 5 and depth < 1:
+        rows = jnp.stack([jnp.stack([jnp.sum(a), jnp.sum(b)])] * int(rng.integers(1, 4)))
+        return jnp.sum(_loop(rng, [a, b], rows, depth + 1)[0]) * a
+    if kind == 6 and a.ndim:
+        return jax.vmap(lambda row: jnp.sum(row) * jnp.cos(row))(a)
+    return a * 0.5 + jnp.sum(b) * 0.1
+
+
+def check(seed: int) -> None:
+    """Compare one program; raises an `AssertionError` that says what differs."""
+    function, points = random_program(seed)
+    numbers = (0, 1, 2)
+    want = jax.jit(jax.jacfwd(function, numbers))(*points)
+    graph = gx.build_graph(function, *points, argnums=numbers)
+    mixed = [int(v) for v in np.random.default_rng(seed).permutation(graph.intermediates)]
+    for order, sparse in (("fwd", False), ("rev", True), (mixed, bool(seed % 2))):
+        got = jax.jit(gx.jacve(function, numbers, order=order, sparse=sparse))(*points)
+        if sparse:
+            got = jax.tree.map(lambda b: b.todense(), got, is_leaf=lambda b: isinstance(b, gx.JacobianBlock))
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10), got, want)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    wrong = 0
+    for number in range(arguments.seed, arguments.seed + arguments.programs):
+        try:
+            check(number)
+        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
+            wrong += 1
+            print(f"program {number}: {type(error).__name__}: {str(error).strip().splitlines()[0]}", flush=True)
+        if (number + 1) % 50 == 0:
+            print(f"{number + 1 - arguments.seed:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
+            jax.clear_caches()
+    print(f"{arguments.programs:,} programs, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

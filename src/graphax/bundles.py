@@ -1,0 +1,261 @@
+"""Edges of all kinds: between values, between bundles of values, and those that are programs.
+
+A loop reads several values and returns several at once, so it has two vertices that are bundles: one of what it reads,
+one of what it returns. An edge that begins or ends at a bundle is a matrix of structures (`Bundle`). The edge between
+the two is no matrix but a program (`Passage`), which others are pushed or pulled through. `compose` and `add` take all
+of these; where both operands are plain structures they are those of `graphax.terms`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+from . import terms
+from .products import Product
+from .sums import Sum, Union
+from .terms import AnyStructure, Recipe
+
+# The numbers of a target and of a source within their bundles; `ALONE` for a value that is in none.
+Key = tuple[int, int]
+ALONE = -1
+PLAIN: Key = (ALONE, ALONE)
+
+_CACHE = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Bundle:
+    """Structures by (member of the target, member of the source); those that are absent are zero."""
+
+    members: tuple[tuple[Key, AnyStructure], ...]
+    # A bundle has no coefficient of its own.
+    scale: ClassVar[None] = None
+
+    @staticmethod
+    def of(members: Mapping[Key, AnyStructure]) -> "AnyEdge":
+        """The edge with these members, which is the structure itself where there is one, between plain values."""
+        if tuple(members) == (PLAIN,):
+            return members[PLAIN]
+        return Bundle(tuple(sorted(members.items(), key=lambda item: item[0])))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.members)
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, Bundle) and self.members == other.members)
+
+    @property
+    def renaming(self) -> bool:
+        return all(structure.renaming for _, structure in self.members)
+
+    @cached_property
+    def stored(self) -> int:
+        return sum(structure.stored for _, structure in self.members)
+
+    def __str__(self):
+        return "{" + ", ".join(str(structure) for _, structure in self.members) + "}"
+
+
+class Passage:
+    """An edge from one bundle to another that is a program."""
+
+    scale: ClassVar[None] = None
+    renaming: ClassVar[bool] = False
+    stored: ClassVar[int] = 0
+
+    @property
+    def digest(self) -> str:
+        """Identifies what edges become on their way through, and what that costs."""
+        raise NotImplementedError
+
+    def pushed(self, behind: Mapping[Key, AnyStructure]) -> "Passing | None":
+        """The passage after an edge into its first bundle; None if that is zero."""
+        raise NotImplementedError
+
+    def pulled(self, before: Mapping[Key, AnyStructure]) -> "Passing | None":
+        """An edge out of its second bundle after the passage; None if that is zero."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Passing:
+    """A product with a passage: what it is, what it costs, and whatever the passage needs to know to do it.
+
+    It takes ``length`` steps, in which ``moved`` numbers are written or read again because they cannot all be at hand.
+    """
+
+    structure: "AnyEdge"
+    multiplications: int
+    raw_multiplications: int
+    additions: int
+    forward: bool
+    how: Any
+    length: int
+    moved: int
+    factor: ClassVar[float] = 1.0
+    is_sum: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """One of several products with a passage that are computed in one go: its own part of that.
+
+    What all cost together is counted with the first.
+    """
+
+    structure: "AnyEdge"
+    passing: Passing
+    index: int
+    factor: ClassVar[float] = 1.0
+    is_sum: ClassVar[bool] = False
+
+    @property
+    def multiplications(self) -> int:
+        return 0 if self.index else self.passing.multiplications
+
+    @property
+    def raw_multiplications(self) -> int:
+        return 0 if self.index else self.passing.raw_multiplications
+
+    @property
+    def additions(self) -> int:
+        return 0 if self.index else self.passing.additions
+
+
+AnyEdge = AnyStructure | Bundle | Passage
+PlainOperation = Product | Sum | Union | Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStep:
+    """``values[key] = left[...] * right[...]``, added to what is there if ``total`` says how; or a mere sum."""
+
+    key: Key
+    left: Key | None
+    right: Key | None
+    product: Product | Recipe | None
+    total: Sum | Union | Recipe | None
+
+
+@dataclass(frozen=True)
+class Memberwise:
+    """A product or a sum of bundles, member by member."""
+
+    structure: "AnyEdge"
+    code: tuple[MemberStep, ...]
+    is_sum: bool
+    factor: ClassVar[float] = 1.0
+
+    @property
+    def _operations(self) -> Iterable[PlainOperation]:
+        return (operation for step in self.code for operation in (step.product, step.total) if operation is not None)
+
+    @cached_property
+    def multiplications(self) -> int:
+        return sum(operation.multiplications for operation in self._operations)
+
+    @cached_property
+    def raw_multiplications(self) -> int:
+        return sum(operation.raw_multiplications for operation in self._operations)
+
+    @cached_property
+    def additions(self) -> int:
+        return sum(operation.additions for operation in self._operations)
+
+
+ProductOperation = Product | Recipe | Memberwise | Pick
+SumOperation = Sum | Union | Recipe | Memberwise
+Operation = ProductOperation | SumOperation
+
+
+def members_of(edge: AnyEdge) -> dict[Key, AnyStructure]:
+    assert not isinstance(edge, Passage)
+    return dict(edge.members) if isinstance(edge, Bundle) else {PLAIN: edge}
+
+
+def compose(left: AnyEdge, right: AnyEdge, whole: bool = True) -> ProductOperation | None:
+    """The edge of ``left`` after ``right``; None if it is zero everywhere."""
+    if isinstance(left, (Bundle, Passage)) or isinstance(right, (Bundle, Passage)):
+        return _compose(left, right, whole)
+    return terms.compose(left, right, whole)
+
+
+@lru_cache(_CACHE)
+def _compose(left: AnyEdge, right: AnyEdge, whole: bool) -> ProductOperation | None:
+    if isinstance(left, Passage):
+        return passed(left, (right,), forward=True)[0]
+    if isinstance(right, Passage):
+        return passed(right, (left,), forward=False)[0]
+    found: dict[Key, AnyStructure] = {}
+    code = []
+    for (target, inner), outer in members_of(left).items():
+        for (middle, source), before in members_of(right).items():
+            product = terms.compose(outer, before, whole) if middle == inner else None
+            if product is not None:
+                key, total = (target, source), None
+                if key in found:
+                    total = terms.add(found[key], product.structure, whole)
+                found[key] = (total or product).structure
+                code.append(MemberStep(key, (target, inner), (middle, source), product, total))
+    return Memberwise(Bundle.of(found), tuple(code), is_sum=False) if found else None
+
+
+# Members of one of several edges that pass together are told from those of others by adding multiples of this.
+APART = 1 << 20
+
+
+@lru_cache(_CACHE)
+def passed(passage: Passage, edges: tuple[AnyEdge, ...], forward: bool) -> tuple[Pick | None, ...]:
+    """The products of a passage with several edges into it, or out of it; None for those that are zero."""
+    together = {
+        apart(key, n, forward): structure for n, edge in enumerate(edges) for key, structure in members_of(edge).items()
+    }
+    passing = passage.pushed(together) if forward else passage.pulled(together)
+    picks: list[Pick | None] = []
+    for n in range(len(edges)):
+        found = {} if passing is None else picked(members_of(passing.structure), n, forward)
+        pick = Pick(Bundle.of(found), passing, sum(p is not None for p in picks)) if found and passing else None
+        picks.append(pick)
+    return tuple(picks)
+
+
+def apart(key: Key, number: int, forward: bool) -> Key:
+    """The key of a member among those of several edges."""
+    target, source = key
+    return (target, source + number * APART) if forward else (target + number * APART, source)
+
+
+def picked(members: Mapping[Key, Any], number: int, forward: bool) -> dict[Key, Any]:
+    """Of the members of several edges those of one, under its own keys."""
+    found = {}
+    for (target, source), member in members.items():
+        which = source if forward else target
+        if (which + 1) // APART == number:
+            found[(target, source - number * APART) if forward else (target - number * APART, source)] = member
+    return found
+
+
+def add(left: AnyEdge, right: AnyEdge, whole: bool = True) -> SumOperation:
+    """The edge of two parallel paths."""
+    assert not isinstance(left, Passage)
+    assert not isinstance(right, Passage)
+    if isinstance(left, Bundle) or isinstance(right, Bundle):
+        return _add(left, right, whole)
+    return terms.add(left, right, whole)
+
+
+@lru_cache(_CACHE)
+def _add(left: AnyStructure | Bundle, right: AnyStructure | Bundle, whole: bool) -> Memberwise:
+    first, second = members_of(left), members_of(right)
+    found = dict(first)
+    code = [MemberStep(key, key, None, None, None) for key in first if key not in second]
+    for key, structure in second.items():
+        total = terms.add(first[key], structure, whole) if key in first else None
+        found[key] = structure if total is None else total.structure
+        code.append(MemberStep(key, key if total else None, key, None, total))
+    return Memberwise(Bundle.of(found), tuple(code), is_sum=True)

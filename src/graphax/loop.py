@@ -1,0 +1,245 @@
+"""Loops as edges: what becomes of structures on the way through, and what that costs. No values.
+
+The body of a loop is a graph of its own. Pushing an edge through the loop carries a Jacobian along: in every step the
+body is eliminated *together with* it, its columns being the inputs of the step's plan. Pulling carries adjoints
+backwards in the same way. What is carried has one structure in all steps: the fixed point of one step.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .bundles import AnyEdge, Bundle, Key, Passage, Passing, compose
+from .elements import Element, Time, elements_of, over_time, together
+from .graph import ComputationGraph, Vertex, pruned
+from .plan import Plan
+from .structure import Structure, dense
+from .sums import hull
+from .terms import AnyStructure, pattern_of, transposed
+
+# A structure that keeps growing after this many steps is taken for dense.
+_MOST_ROUNDS = 12
+# A step is planned by the cheapest of these.
+_ORDERS = ("rev", "fwd", "markowitz", "preelim_rev")
+
+Structures = dict[Key, AnyStructure]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to pass through a loop.
+
+    Keys are (input of the body, member of what is behind the loop) if pushed, and (member of what is before it, output
+    of the body) if pulled; of ``summed`` the second is an input.
+
+    Attributes:
+        plan: of one step, together with what enters it.
+        time: how what goes over time is told from what does not.
+        ends: the vertex of each member of what is behind or before the loop.
+        elements: how what goes over time is read step by step.
+        carried: the structures of what is carried from step to step.
+        summed: when pulled, those of what is summed over all steps.
+    """
+
+    plan: Plan
+    time: Time
+    ends: dict[int, int]
+    elements: dict[Key, tuple[Element, ...]]
+    carried: dict[Key, Structure]
+    summed: dict[Key, Structure]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop(Passage):
+    """A loop between the bundle of its operands and that of its results.
+
+    Members are numbered as the operands and results of its equation are, and so are the inputs and outputs of its
+    body: constants, carries, elements; carries, outputs.
+
+    Attributes:
+        body: the derivation of one step.
+        constants, carries: how many of the inputs are constants, and how many are carried.
+        length: how many steps there are.
+        backward: whether it begins with the last element.
+    """
+
+    body: Any
+    constants: int
+    carries: int
+    length: int
+    backward: bool = False
+
+    @cached_property
+    def _content(self) -> tuple:
+        return self.graph, self.constants, self.carries, self.length, self.backward
+
+    def __hash__(self):
+        return hash(self._content)
+
+    def __eq__(self, other):
+        """As of graphs: equal if edges pass through both in the same way."""
+        return isinstance(other, Loop) and self._content == other._content
+
+    def __str__(self):
+        return f"loop of {self.length} steps"
+
+    @property
+    def digest(self) -> str:
+        return f"loop {self.graph.digest} {self.constants} {self.carries} {self.length} {self.backward}"
+
+    @property
+    def graph(self) -> ComputationGraph:
+        return self.body.graph
+
+    @cached_property
+    def step(self) -> Structures:
+        """The structures of one step, by output and input of the body."""
+        found = self.graph.plan("rev").results
+        return {
+            (o, i): _plain(found[vertex, source])
+            for o, vertex in enumerate(self.graph.outputs)
+            for i, source in enumerate(self.graph.inputs)
+            if vertex is not None and (vertex, source) in found
+        }
+
+    def is_carried(self, inp: int) -> bool:
+        return self.constants <= inp < self.constants + self.carries
+
+    def is_element(self, inp: int) -> bool:
+        return inp >= self.constants + self.carries
+
+    def reached(self, operands: Iterable[int]) -> set[int]:
+        """The results that depend on any of these operands."""
+        moving = set(operands)
+        while True:
+            found = {o for o, i in self.step if i in moving}
+            more = {self.constants + o for o in found if o < self.carries} - moving
+            if not more:
+                return found | {i - self.constants for i in moving if self.is_carried(i)}
+            moving |= more
+
+    def pushed(self, behind: Mapping[Key, AnyStructure]) -> Passing | None:
+        time = Time.of(self.length, behind.values())
+        elements = {key: elements_of(s, time) for key, s in behind.items() if self.is_element(key[0])}
+        start = {key: s for key, s in behind.items() if self.is_carried(key[0])}
+        known = {key: s for key, s in behind.items() if key not in start and key not in elements}
+        known |= {key: together(found) for key, found in elements.items()}
+
+        def one_step_on(entering: Structures) -> Iterable[tuple[Key, AnyStructure]]:
+            for (o, i), outer in self.step.items():
+                for (inp, member), inner in entering.items():
+                    product = compose(outer, inner) if inp == i and o < self.carries else None
+                    if product is not None:
+                        yield (self.constants + o, member), _plain(product.structure)
+
+        carried = _fixed_point(start, known, one_step_on)
+        ends = _ends(carried | known, 1, min(self.graph.vertices) - 1, -1)
+        edges = {(self.graph.inputs[i], ends[j]): s for (i, j), s in (known | carried).items()}
+        plan = _planned(_extended(self.graph, edges, ends.values(), "input"))
+        results: Structures = {(i - self.constants, j): s for (i, j), s in carried.items()}
+        for o, vertex in list(enumerate(self.graph.outputs))[self.carries :]:
+            for member, end in ends.items():
+                if vertex is not None and (vertex, end) in plan.results:
+                    results[o, member] = over_time(_plain(plan.results[vertex, end]), time)
+        return self._passing(results, Way(plan, time, ends, elements, carried, {}), True)
+
+    def pulled(self, before: Mapping[Key, AnyStructure]) -> Passing | None:
+        start = {key: s for key, s in before.items() if key[1] < self.carries}
+        time = Time.of(self.length, before.values())
+        elements = {key: elements_of(transposed(s), time) for key, s in before.items() if key not in start}
+        known = {key: transposed(together(found)) for key, found in elements.items()}
+
+        def one_step_back(leaving: Structures) -> Iterable[tuple[Key, AnyStructure]]:
+            for (o, i), inner in self.step.items():
+                for (member, out), outer in leaving.items():
+                    product = compose(outer, inner) if out == o and self.is_carried(i) else None
+                    if product is not None:
+                        yield (member, i - self.constants), _plain(product.structure)
+
+        carried = _fixed_point(start, known, one_step_back)
+        ends = _ends(carried | known, 0, max(self.graph.vertices) + 1, 1)
+        edges = {
+            (ends[m], vertex): s
+            for (m, o), s in (known | carried).items()
+            if (vertex := self.graph.outputs[o]) is not None
+        }
+        plan = _planned(_extended(self.graph, edges, ends.values(), "output"))
+        results: Structures = {(m, self.constants + c): s for (m, c), s in carried.items()}
+        summed = {}
+        for n, vertex in enumerate(self.graph.inputs):
+            for member, end in ends.items():
+                if self.is_carried(n) or (end, vertex) not in plan.results:
+                    continue
+                found = _plain(plan.results[end, vertex])
+                if self.is_element(n):
+                    results[member, n] = transposed(over_time(transposed(found), time))
+                else:
+                    results[member, n] = summed[member, n] = pattern_of(found)
+        return self._passing(results, Way(plan, time, ends, elements, carried, summed), False)
+
+    def _passing(self, results: Structures, way: Way, forward: bool) -> Passing | None:
+        if not results:
+            return None
+        cost, raw = way.plan.cost(), way.plan.cost("raw")
+        additions = cost.additions + sum(structure.stored for structure in way.summed.values())
+        # Going back needs what going forward has come by.
+        kept = 0 if forward else sum(edge.stored for edge in map(self.graph.edges.get, way.plan.operands) if edge)
+        return Passing(
+            Bundle.of(results),
+            self.length * cost.multiplications,
+            self.length * raw.multiplications,
+            self.length * additions,
+            forward,
+            way,
+            self.length,
+            2 * self.length * kept,
+        )
+
+
+def _plain(edge: AnyEdge) -> AnyStructure:
+    assert not isinstance(edge, (Bundle, Passage))
+    return edge
+
+
+def _fixed_point(
+    start: Structures, known: Structures, step: Callable[[Structures], Iterable[tuple[Key, AnyStructure]]]
+) -> dict[Key, Structure]:
+    """The smallest structures that hold the start and what a step makes of them and of what is known."""
+    reached = {key: pattern_of(structure) for key, structure in start.items()}
+    for _ in range(_MOST_ROUNDS):
+        grown = dict(reached)
+        for key, structure in step({**known, **reached}):
+            found = pattern_of(structure)
+            grown[key] = pattern_of(hull(grown[key], found)) if key in grown else found
+        if grown == reached:
+            return reached
+        reached = grown
+    return {key: dense(structure.out_shape, structure.inp_shape) for key, structure in reached.items()}
+
+
+def _ends(edges: Iterable[Key], side: int, first: int, step: int) -> dict[int, int]:
+    """A vertex for each member on one side of edges."""
+    return {member: first + step * n for n, member in enumerate(sorted({key[side] for key in edges}))}
+
+
+def _extended(
+    graph: ComputationGraph, edges: Mapping[tuple[int, int], AnyStructure], ends: Iterable[int], kind: str
+) -> ComputationGraph:
+    """A graph with edges from new inputs into its own, or from its outputs to new ones."""
+    ends = tuple(ends)
+    inputs, outputs = (ends, graph.outputs) if kind == "input" else (graph.inputs, ends)
+    kept = pruned({**graph.edges, **edges}, set(inputs), set(outputs))
+    present = {vertex for edge in kept for vertex in edge} | set(inputs)
+    vertices = {}
+    for number in sorted(present):
+        known = graph.vertices.get(number)
+        shape, dtype, name = (known.shape, known.dtype, known.name) if known else ((), None, kind)
+        role = "input" if number in inputs else "output" if number in outputs else "intermediate"
+        vertices[number] = Vertex(number, role, shape, dtype, name)
+    wanted = tuple(o if o in present else None for o in outputs)
+    return ComputationGraph(vertices, inputs, wanted, kept, graph.numbered, graph.simplified, ())
+
+
+def _planned(graph: ComputationGraph) -> Plan:
+    return min((graph.plan(name) for name in _ORDERS), key=lambda plan: plan.cost().operations)

@@ -1,0 +1,170 @@
+"""Derivatives carried through loops, forward and backward, one elimination a step."""
+
+import jax
+import jax.numpy as jnp
+import loop_programs
+import numpy as np
+import pytest
+from jax import lax
+
+import graphax as gx
+from graphax import execute
+from graphax.loop import Loop
+from tests.graphax.counting import count_arithmetic
+
+RNG = np.random.default_rng(0)
+STATE, PARAMETERS = RNG.random(3), np.array([10.0, 28.0, 8 / 3])
+WEIGHTS, INPUTS = RNG.normal(size=(4, 4)) * 0.3, RNG.normal(size=(4, 2))
+SEQUENCE, HIDDEN = RNG.normal(size=(6, 2)), RNG.random(4)
+
+
+def lorenz(y, p, steps=5):
+    def step(y, _):
+        a, b, c = y
+        return y + 0.01 * jnp.stack([p[0] * (b - a), a * (p[1] - c) - b, a * b - p[2] * c]), y * y
+
+    return lax.scan(step, y, None, length=steps)
+
+
+def network(weights, inputs, hidden, sequence):
+    def step(h, x):
+        h = jnp.tanh(weights @ h + inputs @ x)
+        return h, 2 * h
+
+    return lax.scan(step, hidden, sequence)
+
+
+def gated(h, sequence):
+    return lax.scan(lambda h, x: (jnp.sin(h) * x[0] + x[1], h * x[0]), h, sequence, reverse=True)
+
+
+def nested(y, p):
+    def step(y, _):
+        inner = lax.scan(lambda z, k: (jnp.sin(z) * p[0] + y * k, z[0]), y, p)
+        return inner[0], inner[1]
+
+    return lax.scan(step, y, None, length=3)
+
+
+def counting(x):
+    def step(carry, _):
+        n, odd, value = carry
+        return (n + 1, ~odd, jnp.where(odd, value * x[n], value + x[n])), value
+
+    return lax.scan(step, (0, True, x[1]), None, length=4)[1]
+
+
+CASES = {
+    "a trajectory's end": (lambda y, p: lorenz(y, p)[0], (STATE, PARAMETERS)),
+    "a trajectory": (lambda y, p: lorenz(y, p)[1], (STATE, PARAMETERS)),
+    "both": (lorenz, (STATE, PARAMETERS)),
+    "one step": (lambda y, p: lorenz(y, p, 1), (STATE, PARAMETERS)),
+    "no step": (lambda y, p: lorenz(y * y, p, 0)[0] + p, (STATE, PARAMETERS)),
+    "a network": (network, (WEIGHTS, INPUTS, HIDDEN, SEQUENCE)),
+    "a loss": (lambda *args: jnp.sum(network(*args)[1] ** 2), (WEIGHTS, INPUTS, HIDDEN, SEQUENCE)),
+    "from the last to the first": (gated, (HIDDEN, SEQUENCE)),
+    "a map": (lambda xs: lax.map(lambda x: jnp.sin(x) * x[0], xs), (SEQUENCE,)),
+    "a loop in a loop": (nested, (STATE, PARAMETERS)),
+    "element by element": (lambda x: lax.scan(lambda c, _: (jnp.sin(c) + x, c), x * x, None, length=4), (HIDDEN,)),
+    "picked by a carry": (counting, (RNG.random(7),)),
+    "between other values": (lambda y, p: jnp.cumsum(lorenz(jnp.sin(y), p * p)[0]) * y, (STATE, PARAMETERS)),
+    "an output that is carried as well": (lambda b: lax.scan(lambda c, x: ((n := jnp.tanh(c + b) * x[0]), n),
+                                                             jnp.zeros(4), SEQUENCE)[1], (HIDDEN,)),
+    "an argument that enters twice": (lambda y: lorenz(y, y)[0], (STATE,)),
+}  # fmt: skip
+
+
+def blocks_apart(tree, leaf):
+    return jax.tree.map(leaf, tree, is_leaf=lambda value: isinstance(value, gx.JacobianBlock))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loops(name):
+    function, args = CASES[name]
+    numbers = tuple(range(len(args)))
+    want = jax.jit(jax.jacfwd(function, numbers))(*args)
+    for order in ("fwd", "rev", "auto"):
+        got = jax.jit(gx.jacve(function, numbers, order=order))(*args)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-11), got, want)
+    sparse = blocks_apart(gx.jacve(function, numbers, sparse=True)(*args), lambda block: block.todense())
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-11), sparse, want)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_with_loops(seed):
+    """``benchmarks/loop_programs.py`` tries thousands."""
+    loop_programs.check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 300))
+def test_more_random_programs_with_loops(seed):
+    loop_programs.check(seed)
+
+
+# Found by random programs: a step of the outer loop was taken for one of the inner.
+@pytest.mark.parametrize("seed", [1083])
+def test_steps_of_a_loop_in_a_loop_have_names_of_their_own(seed):
+    loop_programs.check(seed)
+
+
+def test_a_map_is_block_diagonal():
+    block = gx.jacve(CASES["a map"][0], sparse=True)(SEQUENCE)
+    assert block.structure.stored <= 6 * 2 * 2
+
+
+def test_a_batch_stays_apart():
+    def steps(x):
+        return lax.scan(lambda c, _: (jnp.sin(c) * x, None), x, None, length=5)[0]
+
+    assert gx.jacve(steps, sparse=True)(RNG.random(50)).structure.stored == 50
+
+
+def test_a_loss_by_weights_is_carried_backward_and_a_trajectory_forward():
+    function, args = CASES["a loss"]
+    assert [p.forward for _, p in gx.build_graph(function, *args, argnums=(0, 1)).plan().passings] == [False]
+    function, args = CASES["a trajectory's end"]
+    assert [p.forward for _, p in gx.build_graph(function, *args, argnums=(0, 1)).plan().passings] == [True]
+
+
+@pytest.mark.parametrize(("order", "ways"), [("fwd", 1), ("rev", 1)])
+def test_all_arguments_pass_through_a_loop_together(order, ways):
+    function, args = CASES["a network"]
+    graph = gx.build_graph(function, *args, argnums=(0, 1, 2, 3))
+    assert len(list(graph.plan(order).passings)) == ways
+
+
+@pytest.mark.parametrize("name", ["a trajectory's end", "a trajectory", "a map"])
+def test_counted_is_executed_in_every_step(name):
+    """What a derivative program computes beyond the values and the partial derivatives of each step is what is counted."""
+    function, args = CASES[name]
+    numbers = tuple(range(len(args)))
+    graph = gx.build_graph(function, *args, argnums=numbers)
+    (loop,) = (edge for edge in graph.edges.values() if isinstance(edge, Loop))
+    inputs = [var.aval for var in loop.body.traced.program.inputs]
+    in_all = count_arithmetic(
+        jax.make_jaxpr(gx.jacve(function, numbers, order="fwd", backend="xla"))(*args), free_others=True
+    )
+    values = count_arithmetic(jax.make_jaxpr(function)(*args), free_others=True)
+    local = jax.make_jaxpr(lambda *v: execute.evaluate_locally(loop.body, v)[1])(*inputs)
+    each = count_arithmetic(local, free_others=True)
+    cost = graph.cost("fwd")
+    assert in_all[0] == values[0] + loop.length * each[0] + cost.multiplications
+
+
+@pytest.mark.parametrize("name", ["a trajectory's end", "a loss"])
+def test_derivatives_of_derivatives_and_batches(name):
+    function, args = CASES[name]
+    total = lambda jacobian: lambda *a: sum(jnp.sum(jnp.sin(j)) for j in jax.tree.leaves(jacobian(*a)))
+    ours, theirs = total(gx.jacve(function, (0, 1))), total(jax.jacfwd(function, (0, 1)))
+    np.testing.assert_allclose(jax.grad(ours)(*args), jax.grad(theirs)(*args), atol=1e-9)
+    batch = jnp.stack([args[0], args[0] * 0.5])
+    axes = (0, *[None] * (len(args) - 1))
+    got, want = (jax.jit(jax.vmap(f, axes))(batch, *args[1:]) for f in (ours, theirs))
+    np.testing.assert_allclose(got, want, atol=1e-10)
+
+
+def test_explain_says_which_way_a_loop_is_passed():
+    text = str(gx.explain(CASES["a loss"][0], *CASES["a loss"][1]))
+    assert "backward" in text
+    assert "numbers kept" in text
