@@ -1,9 +1,9 @@
-"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward and in random orders, dense and sparse.
+"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward, in random orders, dense and sparse.
 
     python benchmarks/loop_programs.py [--programs 2000] [--seed 0]
 
 Scans with and without carries, sequences, constants and outputs; of no step, of one, reversed, nested; with integer and
-boolean carries, with branches, gathers by carried integers and inner `jax.vmap`. Each program follows from its seed alone.
+boolean carries, with branches, gathers by carried integers and inner `jax.vmap`. Each program follows from its seed.
 """
 
 import argparse

@@ -6,13 +6,14 @@ the two is no matrix but a program (`Passage`), which others are pushed or pulle
 of these; where both operands are plain structures they are those of `graphax.terms`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from . import terms
 from .products import Product
+from .structure import Structure
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe
 
@@ -176,6 +177,13 @@ Operation = ProductOperation | SumOperation
 def members_of(edge: AnyEdge) -> dict[Key, AnyStructure]:
     assert not isinstance(edge, Passage)
     return dict(edge.members) if isinstance(edge, Bundle) else {PLAIN: edge}
+
+
+def terms_in(edge: AnyEdge) -> Iterator[Structure]:
+    """All terms of an edge; a passage has none."""
+    if not isinstance(edge, Passage):
+        for structure in members_of(edge).values():
+            yield from terms.terms_of(structure)
 
 
 def compose(left: AnyEdge, right: AnyEdge, whole: bool = True) -> ProductOperation | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from .bundles import terms_in
 from .errors import OrderError
 from .plan import Elimination, make_plan
 from .positions import Listed
 from .structure import digits_of
-from .terms import terms_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -178,7 +178,7 @@ def _auto(graph: ComputationGraph) -> Iterable[int]:
 
 def _listed(graph: ComputationGraph) -> int:
     """How many positions all lists of a graph have together."""
-    digits = (d for edge in graph.edges.values() for term in terms_of(edge) for d in digits_of(term))
+    digits = (d for edge in graph.edges.values() for term in terms_in(edge) for d in digits_of(term))
     return sum(len(d.at) for d in digits if isinstance(d.at, Listed))
 
 

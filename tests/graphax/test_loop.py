@@ -136,7 +136,7 @@ def test_all_arguments_pass_through_a_loop_together(order, ways):
 
 @pytest.mark.parametrize("name", ["a trajectory's end", "a trajectory", "a map"])
 def test_counted_is_executed_in_every_step(name):
-    """What a derivative program computes beyond the values and the partial derivatives of each step is what is counted."""
+    """Beyond values and partial derivatives of each step, a derivative program computes what is counted."""
     function, args = CASES[name]
     numbers = tuple(range(len(args)))
     graph = gx.build_graph(function, *args, argnums=numbers)
