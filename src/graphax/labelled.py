@@ -31,7 +31,7 @@ def view(values: Any, axes: Sequence[Axis], lists: Lists = NONE) -> tuple[Any, l
     values = reshaped(values, [d.size for d in digits])
     if not all(isinstance(d.at, range) for d in digits):
         values, digits = _picked(values, digits, lists)
-    if any(d.at != range(d.size) for d in digits):
+    if any(d.at != range(d.size) or d.label is None for d in digits):
         low, high = [lowest(d.at) for d in digits], [highest(d.at) + 1 for d in digits]
         values = lax.slice(values, low, high, [abs(step_of(d.at)) for d in digits])
         values = lax.rev(values, [n for n, d in enumerate(digits) if step_of(d.at) < 0])
