@@ -167,16 +167,6 @@ def _fft(call):
     return call.linked([(n, n) for n in range(len(call.shape) - len(call.params["fft_lengths"]))])
 
 
-@rules_for("conv_general_dilated")
-def _convolution(call):
-    numbers = call.params["dimension_numbers"]
-    if call.params["batch_group_count"] != 1:
-        return dense_pattern(call)
-    if call.position == 0:
-        return call.linked([(numbers.out_spec[0], numbers.lhs_spec[0])])
-    return call.linked([(numbers.out_spec[1], numbers.rhs_spec[0])])
-
-
 @rules_for("reduce_window_sum")
 def _reduce_window_sum(call):
     untouched = [n for n, size in enumerate(call.params["window_dimensions"]) if size == 1]

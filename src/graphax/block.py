@@ -283,15 +283,15 @@ class JacobianBlock:
             each.check_values()
 
 
-def compose(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock | None:
+def compose(left: JacobianBlock, right: JacobianBlock, whole: bool = True) -> JacobianBlock | None:
     """The chain rule: ``left`` after ``right``; None where the product has no entries."""
-    product = terms.compose(left.structure, right.structure)
+    product = terms.compose(left.structure, right.structure, whole)
     return None if product is None else perform(product, left, right)
 
 
-def add(left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
+def add(left: JacobianBlock, right: JacobianBlock, whole: bool = True) -> JacobianBlock:
     """Two parallel paths as one block."""
-    return perform(terms.add(left.structure, right.structure), left, right)
+    return perform(terms.add(left.structure, right.structure, whole), left, right)
 
 
 def perform(operation: Product | Sum | Union | Recipe, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:

@@ -51,11 +51,16 @@ class Derivation:
 
 
 def derive(
-    traced: Traced, simplified: bool, moving: Iterable[Var] | None = None, wanted: Sequence[bool] | None = None
+    traced: Traced,
+    simplified: bool,
+    whole: bool = True,
+    moving: Iterable[Var] | None = None,
+    wanted: Sequence[bool] | None = None,
 ) -> Derivation:
     """Find the local blocks of all equations that matter, and the graph they make.
 
-    Of all inputs those in ``moving`` are differentiated by, and of all outputs those ``wanted``.
+    With ``whole``, blocks of small arrays are kept whole where that is quicker. Of all inputs those in ``moving`` are
+    differentiated by, and of all outputs those ``wanted``.
     """
     program = traced.program
     numbers: dict[Var, int] = {var: -n for n, var in enumerate(program.inputs)}
@@ -78,8 +83,8 @@ def derive(
         active = [var for var in variables if var in live and var in moving]
         if not active:
             continue
-        loop = _loop(eqn, active, live, simplified) if position in bundles else None
-        if loop is not None:
+        if position in bundles:
+            loop = _loop(eqn, active, live, simplified, whole)
             first, second = bundles[position]
             loops[position] = LocalLoop(loop, (second, first))
             found = _loop_edges(eqn, loop, loops[position].edge, active, live, numbers)
@@ -87,7 +92,7 @@ def derive(
             edges.update(found)
             avals |= {first: _bundle_aval(eqn.invars), second: _bundle_aval(eqn.outvars)}
             continue
-        partials = equation_partials(eqn, variables, active)
+        partials = equation_partials(eqn, variables, active, whole)
         moving.update(eqn.outvars[o] for o, _ in partials.structures)
         names = {
             (o, i): (numbers[eqn.outvars[o]], numbers[active[i]])
@@ -129,8 +134,8 @@ def _positions(eqn: JaxprEqn, active: Sequence[Var]) -> list[int]:
     return [n for n, atom in enumerate(eqn.invars) if isinstance(atom, Var) and atom in active]
 
 
-def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool) -> Loop | None:
-    """The loop of a scan that depends on active operands; None if nothing that matters does."""
+def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool, whole: bool) -> Loop:
+    """The loop of a scan that depends on active operands."""
     constants, carries = _jax.scan_counts(eqn.params)
     program = fold_constants(_jax.inlined(eqn.params["jaxpr"]))
     program = simplify(program) if simplified else program
@@ -139,9 +144,8 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
     wanted = [n < carries or var in live for n, var in enumerate(eqn.outvars)]
     names = tuple(f"input {n}" for n in range(len(program.inputs)))
     traced = Traced(program, (), (), False, None, None, len(program.outputs), names)
-    return Loop(
-        derive(traced, simplified, moving, wanted), constants, carries, eqn.params["length"], eqn.params["reverse"]
-    )
+    body = derive(traced, simplified, whole, moving, wanted)
+    return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
 
 
 def _loop_edges(

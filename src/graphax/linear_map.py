@@ -38,8 +38,11 @@ class LinearMap:
         _jax.run(self.equations, values)
         return _jax.read_all(values, self.targets)
 
-    def push(self, known: dict[Var, Any]) -> dict[Pair, JacobianBlock]:
-        """The block of each (target, source); zero blocks are absent, and some may be patterns only."""
+    def push(self, known: dict[Var, Any], whole: bool = True) -> dict[Pair, JacobianBlock]:
+        """The block of each (target, source); zero blocks are absent, and some may be patterns only.
+
+        With ``whole``, terms of small arrays become one structure.
+        """
         reached: dict[Atom, dict[int, JacobianBlock]] = {
             var: {n: JacobianBlock.of(identity(_jax.shape(var), renaming=True))} for n, var in enumerate(self.sources)
         }
@@ -56,7 +59,7 @@ class LinearMap:
                 local = _local_blocks(eqn, position, operands, moving, number)
                 for var, block in zip(eqn.outvars, local, strict=True):
                     if block is not None:
-                        _extend(reached[var], block, reached[eqn.invars[position]])
+                        _extend(reached[var], block, reached[eqn.invars[position]], whole)
         return {
             (o, i): block
             for o, target in enumerate(self.targets)
@@ -140,9 +143,11 @@ def _local_blocks(
     return [block if carried else None for block, carried in zip(blocks, carries, strict=True)]
 
 
-def _extend(into: dict[int, JacobianBlock], block: JacobianBlock, before: dict[int, JacobianBlock]) -> None:
+def _extend(
+    into: dict[int, JacobianBlock], block: JacobianBlock, before: dict[int, JacobianBlock], whole: bool
+) -> None:
     """Add ``block`` after each of the blocks ``before`` to those already in ``into``."""
     for source, earlier in before.items():
-        product = compose(block, earlier)
+        product = compose(block, earlier, whole)
         if product is not None:
-            into[source] = add(into[source], product) if source in into else product
+            into[source] = add(into[source], product, whole) if source in into else product

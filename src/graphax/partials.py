@@ -63,17 +63,18 @@ def tangent_shape(aval: Any) -> tuple[int, ...]:
     return (*aval.shape, 2) if _jax.is_complex(aval) else tuple(aval.shape)
 
 
-def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var]) -> Partials:
+def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], whole: bool = True) -> Partials:
     """The blocks of an equation's results by its ``active`` operands; ``variables`` are its distinct operands.
 
-    What is known now of the other operands must stand in the equation as literals.
+    What is known now of the other operands must stand in the equation as literals. With ``whole``, blocks of small
+    arrays are kept whole.
     """
     operands = tuple(
         _Constant(np.asarray(atom.val), atom.aval) if isinstance(atom, Literal) else variables.index(atom)
         for atom in eqn.invars
     )
     key = _EquationKey(
-        eqn, operands, tuple(var.aval for var in variables), tuple(variables.index(var) for var in active)
+        eqn, operands, tuple(var.aval for var in variables), tuple(variables.index(var) for var in active), whole
     )
     try:
         return _derived(key) if _jax.has_function(eqn) else _remembered(key)
@@ -99,9 +100,9 @@ class _Constant:
 class _EquationKey:
     """All that the blocks of an equation depend on. Equations with unhashable parameters equal only themselves."""
 
-    def __init__(self, eqn: JaxprEqn, operands: tuple, avals: tuple, active: tuple[int, ...]):
-        self.eqn, self.operands, self.avals, self.active = eqn, operands, avals, active
-        self.key: Any = (eqn.primitive, tuple(sorted(eqn.params.items())), operands, avals, active)
+    def __init__(self, eqn: JaxprEqn, operands: tuple, avals: tuple, active: tuple[int, ...], whole: bool):
+        self.eqn, self.operands, self.avals, self.active, self.whole = eqn, operands, avals, active, whole
+        self.key: Any = (eqn.primitive, tuple(sorted(eqn.params.items())), operands, avals, active, whole)
         try:
             self.hash = hash(self.key)
         except TypeError:
@@ -202,7 +203,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     def run(*operands: Any):
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
         _jax.run(derivative.known, values)
-        blocks = derivative.linear.push(values)
+        blocks = derivative.linear.push(values, key.whole)
         patterns = {edge: pattern_of(block.structure) for edge, block in blocks.items() if block.is_pattern}
         found = derivative.linear.probe(values, patterns)
         moves = only_renames(key.eqn.primitive.name)

@@ -48,7 +48,7 @@ class Pipeline:
 
     @cached_property
     def derivation(self) -> Derivation:
-        return derive(self.traced, self._simplified)
+        return derive(self.traced, self._simplified, whole=not self.sparse)
 
     @property
     def graph(self) -> ComputationGraph:

@@ -5,7 +5,7 @@ may know the pattern only (`LinearCall.pattern`): the values are then found by a
 tangents as the pattern allows. A primitive without a rule is a dense pattern, so everything JAX differentiates works.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -87,6 +87,11 @@ class LinearCall:
     def elementwise_pattern(self) -> JacobianBlock:
         """A diagonal block with values not known yet."""
         return as_pattern(self.elementwise())
+
+    def sum(self, blocks: Iterable[JacobianBlock | None]) -> JacobianBlock | None:
+        """A block with the terms of several blocks; None if there are none."""
+        parts = tuple(part for block in blocks if block is not None for part in block.parts)
+        return JacobianBlock(parts) if parts else None
 
     def window(self, starts: Sequence[int], strides: Sequence[int]) -> JacobianBlock:
         """The operand read from ``starts`` on, in steps of ``strides``."""

@@ -13,8 +13,8 @@ from .comparing import array, assert_same
 INDICES = np.array([[2, 0], [1, 1]])
 
 
-def convolution(x, kernel):
-    return lax.conv_general_dilated(x, kernel, (1,), "VALID", dimension_numbers=("NCH", "OIH", "NCH"))
+def convolution(x, kernel, stride=1, groups=1):
+    return lax.conv_general_dilated(x, kernel, (stride,), "VALID", feature_group_count=groups)
 
 
 # function, shape of its argument, structure of the Jacobian
@@ -90,8 +90,12 @@ CASES = {
     ),
     "fft": (lambda x: jnp.fft.rfft(x), (2, 4), "vijkl[i,j,k|i,l]"),
     "complex elementwise": (lambda x: jnp.abs(x * jnp.exp(2j * x)), (2, 3), "vij[i,j|i,j]"),
-    "convolution": (lambda x: convolution(x, array(4, 3, 2)), (2, 3, 5), "vijklm[i,j,k|i,l,m]"),
-    "convolution, kernel": (lambda x: convolution(array(2, 3, 5), x), (4, 3, 2), "vijklm[i,j,k|j,l,m]"),
+    "convolution": (lambda x: convolution(x, array(4, 3, 2)), (2, 3, 5), "vjklm[i,j,k|i,l,m]"),
+    "convolution, kernel": (lambda x: convolution(array(2, 3, 5), x), (4, 3, 2), "viklm[i,j,k|j,l,m]"),
+    "convolution, patches": (lambda x: convolution(x, array(4, 3, 2), 2), (2, 3, 6), "vjlm[i,j,k|i,l,k·m]"),
+    "convolution, one entry": (lambda x: convolution(x, array(4, 3, 5)), (2, 3, 5), "vjkl[i,j,1|i,k,l]"),
+    "convolution, kernel of zeros": (lambda x: convolution(x, np.zeros((4, 3, 2))), (2, 3, 5), "zero"),
+    "depthwise convolution": (lambda x: convolution(x, array(6, 1, 2), 2, 3), (2, 3, 4), "vjkm[i,j·k,l|i,j,l·m]"),
     "window sum": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 1), "VALID"), (2, 4), "vijk[i,j|i,k]"),
     "no rule": (lambda x: jnp.linalg.slogdet(x)[1], (2, 2), "vij[|i,j]"),
 }  # fmt: skip
