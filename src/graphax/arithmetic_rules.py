@@ -165,10 +165,3 @@ def _triangular_solve(call):
 @rules_for("fft")
 def _fft(call):
     return call.linked([(n, n) for n in range(len(call.shape) - len(call.params["fft_lengths"]))])
-
-
-@rules_for("reduce_window_sum")
-def _reduce_window_sum(call):
-    untouched = [n for n, size in enumerate(call.params["window_dimensions"]) if size == 1]
-    untouched = [n for n in untouched if call.params["window_strides"][n] == 1 and call.params["padding"][n] == (0, 0)]
-    return call.linked([(n, n) for n in untouched])

@@ -1,4 +1,4 @@
-"""Rules for windows that slide along axes: convolutions.
+"""Rules for windows that slide along axes: convolutions, and sums over windows.
 
 One position within a window, a **tap**, reads a shifted diagonal. So the block of a convolution is a sum of terms, one
 for each tap of the kernel. Two kinds of axes do without a sum: windows that lie side by side are blocks along the
@@ -142,6 +142,17 @@ def _taken(values: Any, taps: int | np.ndarray | None, axis: int) -> Any:
     if isinstance(taps, int):
         return lax.index_in_dim(values, taps, axis, keepdims=False)
     return jnp.moveaxis(picked(jnp.moveaxis(values, axis, -1), taps), -1, axis)
+
+
+@rules_for("reduce_window_sum")
+def _window_sum(call):
+    names = "window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation"
+    given = zip(call.shape, call.out_shape, *(call.params[name] for name in names), strict=True)
+    slides = [Sliding(size, out, window, step, low, *rest) for size, out, window, step, (low, _), *rest in given]
+    pieces = _pieces(slides, [range(slide.window) for slide in slides])
+    if pieces is None:
+        return call.linked([(n, n) for n, slide in enumerate(slides) if slide.tiles and slide.window == 1])
+    return call.sum(call.block([p.out for p in term], [p.inp for p in term]) for term in product(*pieces))
 
 
 @rules_for("conv_general_dilated")

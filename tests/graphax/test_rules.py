@@ -96,7 +96,10 @@ CASES = {
     "convolution, one entry": (lambda x: convolution(x, array(4, 3, 5)), (2, 3, 5), "vjkl[i,j,1|i,k,l]"),
     "convolution, kernel of zeros": (lambda x: convolution(x, np.zeros((4, 3, 2))), (2, 3, 5), "zero"),
     "depthwise convolution": (lambda x: convolution(x, array(6, 1, 2), 2, 3), (2, 3, 4), "vjkm[i,j·k,l|i,j,l·m]"),
-    "window sum": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 1), "VALID"), (2, 4), "vijk[i,j|i,k]"),
+    "window sum": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 1), "VALID"), (2, 4), "vjk[i,j|i,k]"),
+    "window sum, side by side": (
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 2), "VALID"), (3, 4), "1[i,j|i,j·k]"
+    ),
     "no rule": (lambda x: jnp.linalg.slogdet(x)[1], (2, 2), "vij[|i,j]"),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Convolutions of every kind, with random shapes, against JAX; and what they store."""
+"""Convolutions and windows of every kind, with random shapes, against JAX; and what they store."""
 
 import jax
 import jax.numpy as jnp
@@ -71,6 +71,27 @@ def test_random_convolutions(drawn, by_kernel, order):
         check(lambda x: jnp.sin(lax.conv_general_dilated(x, array(*rhs, seed=1), **params)), array(*lhs), order)
 
 
+@st.composite
+def windows(draw):
+    """The shape of an array and the parameters of a reduction over windows of it whose result has entries."""
+    few = st.integers(1, 3)
+    axes = []
+    for _ in range(draw(st.integers(1, 2))):
+        size, window, stride, base, dilation = draw(st.tuples(st.integers(1, 6), few, few, few, few))
+        short = (window - 1) * dilation - (size - 1) * base
+        low = draw(st.integers(0, 2))
+        high = draw(st.integers(max(0, short - low), max(0, short - low) + 1))
+        axes.append((size, window, stride, (low, high), base, dilation))
+    return tuple(zip(*axes, strict=True))
+
+
+@given(windows(), st.sampled_from(ORDERS))
+@settings(max_examples=8, deadline=None)
+def test_random_window_sums(drawn, order):
+    shape, *how = drawn
+    check(lambda x: jnp.sin(lax.reduce_window(x, 0.0, lax.add, *how)), array(*shape), order)
+
+
 def filters(kernel):
     return {
         "jnp.convolve": lambda x: jnp.convolve(x, kernel),
@@ -118,11 +139,15 @@ def test_entries_of_long_windows_are_listed(window, monkeypatch):
     assert len(block.parts) == min(window)
     assert block.structure.stored < block.sparsity.nnz
     check(function, x, "auto")
+    check(lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 1, *window), (1, 1, 2, 1), "SAME"), x, "auto")
     rule.clear_caches()
 
 
 def test_windows_as_long_as_the_axis_are_dense():
     check(lambda x: jnp.convolve(x, array(60), "same"), array(61), "auto")
+    total = lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 60), (1, 1), "SAME")
+    assert gx.sparsity(total, array(2, 61)).nnz == 2 * 61 * 61
+    check(total, array(2, 61), "auto")
 
 
 def test_taps_of_a_constant_kernel_that_are_zero_are_left_out():
