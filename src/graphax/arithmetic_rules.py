@@ -13,7 +13,7 @@ from jax import lax
 from .axes import axis_along
 from .block import JacobianBlock, as_pattern
 from .positions import listed
-from .rule import LinearCall, dense_pattern, own_labels, renaming_rules_for, rules_for
+from .rule import LinearCall, dense_pattern, own_labels, renaming_rules_for, rules_as_one_for, rules_for
 from .simplify import is_sparse, uniform_value
 
 
@@ -93,6 +93,11 @@ def _over_points(call):
     ]
 
 
+@rules_for("scatter-mul")
+def _scatter_mul(call):
+    return dense_pattern(call) if call.position else call.elementwise_pattern()
+
+
 @rules_for("conj", "real", "imag", "complex")
 def _complex(call):
     axes = range(len(call.shape))
@@ -114,6 +119,18 @@ def _cumsum(call):
     out: list[Hashable] = list(range(len(call.shape)))
     out[axis] = "out"
     return call.block(out, range(len(call.shape)), values, ("out", axis))
+
+
+@rules_as_one_for("cumprod", "cummax", "cummin", "cumlogsumexp")
+def _cumulative(call):
+    return call.linked([(n, n) for n in range(len(call.shape)) if n != call.params["axis"]])
+
+
+@rules_as_one_for("reduce_prod", "reduce")
+def _reduce(call):
+    gone = call.params["axes"] if call.primitive == "reduce_prod" else call.params["dimensions"]
+    kept = [n for n in range(len(call.shape)) if n not in gone]
+    return [call.linked(list(enumerate(kept)))] * len(call.out_shapes)
 
 
 @rules_for("dot_general")

@@ -29,13 +29,13 @@ def _broadcast(call):
 
 @renaming_rules_for("reshape")
 def _reshape(call):
-    if call.params.get("dimensions") is not None:
-        return dense_pattern(call)
-    radices = _common_radices(call.out_shape, call.shape)
+    order = list(call.params.get("dimensions") or range(len(call.shape)))
+    turned = [call.shape[n] for n in order]
+    radices = _common_radices(call.out_shape, turned)
     if radices is None:
         return dense_pattern(call)
     sides = []
-    for shape in (call.out_shape, call.shape):
+    for shape in (call.out_shape, turned):
         label, axes = 0, []
         for size in shape:
             digits, left = [], size
@@ -45,7 +45,8 @@ def _reshape(call):
                 label += 1
             axes.append(tuple(digits))
         sides.append(axes)
-    return call.renaming(*sides)
+    out, inp = sides
+    return call.renaming(out, [inp[order.index(n)] for n in range(len(order))])
 
 
 def _common_radices(first: Sequence[int], second: Sequence[int]) -> list[int] | None:

@@ -23,12 +23,15 @@ from .block import JacobianBlock
 from .errors import GraphaxError
 from .linear_map import LinearMap, Pair, probes, split
 from .part import Part
-from .rule import only_renames, remembered
+from .rule import LinearCall, apply_rule, only_renames, remembered, taken_as_one
 from .terms import AnyStructure, pattern_of
 
 assert rules.MODULES
 
 _CACHE_SIZE = 4096
+
+# Reductions over at most so many entries are pushed through JAX's steps: their terms are few, and have no zeros.
+_SHORT = 16
 
 # Transposing a linear map is worth its trouble if it saves this factor in tangents.
 _BACKWARD_GAIN = 4
@@ -203,7 +206,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     def run(*operands: Any):
         values = derivative.constants | dict(zip(derivative.operands, operands, strict=True))
         _jax.run(derivative.known, values)
-        blocks = derivative.linear.push(values, key.whole)
+        blocks = _pattern_blocks(key, derivative.backward) or derivative.linear.push(values, key.whole)
         patterns = {edge: pattern_of(block.structure) for edge, block in blocks.items() if block.is_pattern}
         found = derivative.linear.probe(values, patterns)
         moves = only_renames(key.eqn.primitive.name)
@@ -222,6 +225,27 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     program = _jax.trace(run, *key.avals)
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
     return Partials(lean, trees[-1], tuple(probed))
+
+
+def _pattern_blocks(key: _EquationKey, backward: bool) -> dict[Pair, JacobianBlock]:
+    """The blocks of an equation whose pattern is known; nothing if it has to be pushed through its derivative."""
+    name, shapes = key.eqn.primitive.name, tuple(_jax.shape(atom) for atom in key.eqn.invars)
+    out_shapes = tuple(_jax.shape(var) for var in key.eqn.outvars)
+    simple = all(0 not in shape for shape in shapes + out_shapes)
+    if not taken_as_one(name) or not simple or any(_jax.is_complex(var.aval) for var in key.eqn.outvars):
+        return {}
+    unknown = (None,) * len(shapes)
+    blocks: dict[Pair, JacobianBlock] = {}
+    for source, variable in enumerate(key.active):
+        for position in [n for n, entry in enumerate(key.operands) if entry == variable]:
+            moving = tuple(n == position for n in range(len(shapes)))
+            dtype = _jax.dtype(key.eqn.outvars[0])
+            call = LinearCall(name, key.eqn.params, position, unknown, moving, shapes, out_shapes, dtype)
+            found = apply_rule(call)
+            blocks |= {(o, source): block for o, n in enumerate(key.differentiable) if (block := found[n]) is not None}
+    if not blocks or probes([pattern_of(block.structure) for block in blocks.values()]) <= _SHORT:
+        return {}
+    return {(i, o): block.transpose() for (o, i), block in blocks.items()} if backward else blocks
 
 
 def arithmetic(block: JacobianBlock) -> JacobianBlock:

@@ -24,6 +24,7 @@ Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] 
 _RULES: dict[str, Rule] = {}
 _REGISTERED: dict[str, Rule] = {}
 _RENAMING: set[str] = set()
+_AS_ONE: set[str] = set()
 _CACHES: list[Any] = []
 
 
@@ -163,6 +164,11 @@ def only_renames(primitive: str) -> bool:
     return primitive in _RENAMING
 
 
+def taken_as_one(primitive: str) -> bool:
+    """True if a rule knows the pattern of a primitive's derivative, so that nobody looks at how JAX computes it."""
+    return primitive in _AS_ONE
+
+
 def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
     """The blocks of all results of a call."""
     rule = _REGISTERED.get(call.primitive) or _RULES.get(call.primitive, dense_pattern)
@@ -203,6 +209,13 @@ def rules_for(*primitives: str):
 def renaming_rules_for(*primitives: str):
     """Register a rule for primitives that move entries about and do no arithmetic."""
     _RENAMING.update(primitives)
+    return rules_for(*primitives)
+
+
+def rules_as_one_for(*primitives: str):
+    """Register a rule for primitives that are not linear: it says what their derivative looks like, whatever steps JAX
+    takes it in."""
+    _AS_ONE.update(primitives)
     return rules_for(*primitives)
 
 

@@ -1,4 +1,4 @@
-"""Rules for windows that slide along axes: convolutions, and sums over windows.
+"""Rules for windows that slide along axes: convolutions, and sums and choices over windows.
 
 One position within a window, a **tap**, reads a shifted diagonal. So the block of a convolution is a sum of terms, one
 for each tap of the kernel. Two kinds of axes do without a sum: windows that lie side by side are blocks along the
@@ -6,7 +6,8 @@ diagonal, and the entries of long windows are listed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
@@ -139,6 +140,8 @@ def _taken(values: Any, taps: int | np.ndarray | None, axis: int) -> Any:
         return values
     if isinstance(values, np.ndarray):
         return np.take(values, taps, axis)
+    if np.array_equal(taps, np.arange(values.shape[axis])):
+        return values
     if isinstance(taps, int):
         return lax.index_in_dim(values, taps, axis, keepdims=False)
     return jnp.moveaxis(picked(jnp.moveaxis(values, axis, -1), taps), -1, axis)
@@ -146,13 +149,102 @@ def _taken(values: Any, taps: int | np.ndarray | None, axis: int) -> Any:
 
 @rules_for("reduce_window_sum")
 def _window_sum(call):
-    names = "window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation"
-    given = zip(call.shape, call.out_shape, *(call.params[name] for name in names), strict=True)
-    slides = [Sliding(size, out, window, step, low, *rest) for size, out, window, step, (low, _), *rest in given]
+    slides = _window_slides(call, call.shape, call.out_shape)
     pieces = _pieces(slides, [range(slide.window) for slide in slides])
     if pieces is None:
-        return call.linked([(n, n) for n, slide in enumerate(slides) if slide.tiles and slide.window == 1])
+        return call.linked(_untouched(slides))
     return call.sum(call.block([p.out for p in term], [p.inp for p in term]) for term in product(*pieces))
+
+
+def _window_slides(call: LinearCall, shape: Sequence[int], out_shape: Sequence[int]) -> list[Sliding]:
+    """How the windows of a reduction slide along each axis of an array."""
+    ones = [1] * len(shape)
+    names = "window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation"
+    given = zip(shape, out_shape, *(call.params.get(name, ones) for name in names), strict=True)
+    return [Sliding(size, out, window, step, low, *rest) for size, out, window, step, (low, _), *rest in given]
+
+
+def _untouched(slides: Sequence[Sliding]) -> list[tuple[int, int]]:
+    """The axes that windows of one entry slide along."""
+    return [(n, n) for n, slide in enumerate(slides) if slide.tiles and slide.window == 1]
+
+
+@rules_for("select_and_gather_add", "select_and_scatter_add")
+def _window_choice(call):
+    """Windows that take the tangent at their largest entry, or their smallest; or that add theirs there."""
+    gathers = call.primitive == "select_and_gather_add"
+    slides = _window_slides(call, *((call.shape, call.out_shape) if gathers else (call.out_shape, call.shape)))
+    pieces = _pieces(slides, [range(slide.window) for slide in slides])
+    if pieces is None or call.operands[1] is None:
+        return call.linked(_untouched(slides))
+    choices = [_Choice(slide, gathers) for slide in slides]
+    found = _applied(call, choices)
+
+    def term(windows: Sequence[Piece]) -> JacobianBlock:
+        where, on = found, []
+        shape: list[int] = []
+        for n, piece in enumerate(windows):
+            indices = choices[n].indices(piece)
+            where = _taken(where, indices.ravel(), n)
+            shape += indices.shape
+            on += [("window", n)] if piece.taps is not None else [("window", n), ("tap", n)]
+        outs, inps = [piece.out for piece in windows], [piece.inp for piece in windows]
+        block = call.block(*((outs, inps) if gathers else (inps, outs)), reshaped(where, shape), on)
+        return block.mapped(lambda part: replace(part, dtype=call.dtype))
+
+    return call.sum(term(windows) for windows in product(*pieces))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which tap each window along an axis chooses, found by tangents in colours.
+
+    The entries of a window differ in colour, if they are read; the windows that reach an entry do, if they write.
+    So what a tangent of one colour becomes tells of one tap of every window.
+    """
+
+    slide: Sliding
+    gathers: bool
+
+    @property
+    def colours(self) -> int:
+        return self.slide.window if self.gathers else -(-self.slide.window // self.slide.stride)
+
+    @property
+    def seeds(self) -> np.ndarray:
+        """The tangents of each colour, as truth values."""
+        slide = self.slide
+        if self.gathers:
+            colour = (np.arange(slide.size) * slide.base + slide.low) // slide.dilation
+        else:
+            colour = np.arange(slide.out_size)
+        return colour % self.colours == np.arange(self.colours)[:, None]
+
+    def indices(self, piece: Piece) -> np.ndarray:
+        """Where it stands, among the results by colour and place, whether windows choose the taps of a piece."""
+        slide = self.slide
+        if piece.taps is None:
+            y, tap = np.indices((slide.out_size, slide.window))
+        else:
+            at = as_array(piece.out[0].at) if piece.out else np.zeros(1, np.int64)
+            y, tap = np.broadcast_arrays(at, piece.taps)
+        reads = y * slide.stride + tap * slide.dilation
+        if self.gathers:
+            return reads // slide.dilation % self.colours * slide.out_size + y
+        return y % self.colours * slide.size + (reads - slide.low) // slide.base
+
+
+def _applied(call: LinearCall, choices: Sequence[_Choice]) -> jax.Array:
+    """What tangents of all colours become: which are chosen, along each axis by colour and place."""
+    rank, seeds = len(choices), [choice.seeds for choice in choices]
+    full = [seed.shape[n] for n in (0, 1) for seed in seeds]
+    tangents = reduce(lax.bitwise_and, [lax.broadcast_in_dim(s, full, (n, rank + n)) for n, s in enumerate(seeds)])
+    tangents = lax.convert_element_type(reshaped(tangents, (prod(full[:rank]), *call.shape)), call.dtype)
+    primitive = getattr(lax, f"{call.primitive}_p")
+    results = jax.vmap(lambda tangent: primitive.bind(tangent, call.operands[1], **call.params))(tangents)
+    chosen = reshaped(lax.ne(results, lax.full_like(results, 0)), (*full[:rank], *call.out_shape))
+    beside = lax.transpose(chosen, [n + half for n in range(rank) for half in (0, rank)])
+    return reshaped(beside, [full[n] * size for n, size in enumerate(call.out_shape)])
 
 
 @rules_for("conv_general_dilated")

@@ -17,6 +17,10 @@ def convolution(x, kernel, stride=1, groups=1):
     return lax.conv_general_dilated(x, kernel, (stride,), "VALID", feature_group_count=groups)
 
 
+def max_pool(x, window, stride):
+    return lax.reduce_window(x, -np.inf, lax.max, (1, window), (1, stride), "VALID")
+
+
 # function, shape of its argument, structure of the Jacobian
 LISTS = "1[i@list,i@list|i@list,i@list]"
 CASES = {
@@ -41,6 +45,7 @@ CASES = {
     "reshape together": (lambda x: x.reshape(6, 4), (2, 3, 4), "1[i·j,k|i,j,k]"),
     "reshape apart": (lambda x: x.reshape(2, 3), (6,), "1[i,j|i·j]"),
     "reshape across": (lambda x: x.reshape(3, 2), (2, 3), "vijkl[i,j|k,l]"),
+    "reshape of turned axes": (lambda x: lax.reshape(x, (12, 2), (2, 1, 0)), (2, 3, 4), "1[i·j,k|k,j,i]"),
     "rev": (lambda x: x[::-1], (4,), "1[i|i@3:-1]"),
     "slice": (lambda x: x[1:4], (6,), "1[i|i@1]"),
     "strided slice": (lambda x: x[1::2], (6,), "1[i|i@1:2]"),
@@ -73,6 +78,7 @@ CASES = {
     ),
     "scatter-add, operand": (lambda x: x.at[INDICES[0]].add(1.0), (3,), "1[i|i]"),
     "scatter-add, updates": (lambda x: jnp.zeros((3, 4)).at[INDICES[0]].add(x), (2, 4), "1[i@2:-2,j|i,j]"),
+    "scatter-mul": (lambda x: x.at[INDICES[0]].multiply(0.5, unique_indices=True), (3, 2), "vij[i,j|i,j]"),
     "set one row, operand": (lambda x: x.at[1].set(2.0), (3, 2), "vij[i,j|i,j]"),
     "set one row, update": (lambda x: jnp.zeros((3, 2)).at[1].set(x), (2,), "1[@1,i|i]"),
     "set a window": (lambda x: jnp.zeros((5, 2)).at[1:4, 1].set(x), (3,), "1[i@1,@1|i]"),
@@ -100,6 +106,16 @@ CASES = {
     "window sum, side by side": (
         lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 2), "VALID"), (3, 4), "1[i,j|i,j·k]"
     ),
+    "max of windows": (lambda x: max_pool(x, 2, 2), (3, 4), "vijk[i,j|i,j·k]"),
+    "max of windows that overlap": (lambda x: max_pool(x, 2, 1), (3, 4), "vijk[i,j|i,k]"),
+    "gradient of a max of windows": (jax.grad(lambda x: (max_pool(x, 2, 2) ** 2).sum()), (3, 4), "vijkl[i,j·k|i,j·l]"),
+    "product of short rows": (lambda x: x.prod(1), (4, 3), "vij[i|i,j]"),
+    "product of rows": (lambda x: x.prod(1), (3, 17), "vij[i|i,j]"),
+    "product of an array": (jnp.prod, (3, 7), "vij[|i,j]"),
+    "cumulative product": (lambda x: lax.cumprod(x, 1), (2, 17), "vijk[i,j|i,k]"),
+    "reduction of rows": (lambda x: lax.reduce(x, 0.0, lambda a, b: a + b + a * b, (1,)), (3, 17), "vij[i|i,j]"),
+    "max of rows": (lambda x: x.max(1), (3, 4), "vij[i|i,j]"),
+    "sorted rows": (lambda x: jnp.sort(x, 1), (3, 4), "vijk[i,j|i,k]"),
     "no rule": (lambda x: jnp.linalg.slogdet(x)[1], (2, 2), "vij[|i,j]"),
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax import lax
 
@@ -90,6 +90,30 @@ def windows(draw):
 def test_random_window_sums(drawn, order):
     shape, *how = drawn
     check(lambda x: jnp.sin(lax.reduce_window(x, 0.0, lax.add, *how)), array(*shape), order)
+
+
+@given(windows(), st.sampled_from(["max", "min", "gradient"]), st.sampled_from(ORDERS))
+@settings(max_examples=8, deadline=None)
+def test_random_choices_over_windows(drawn, kind, order):
+    """Among few different numbers, so that some are equal; and windows may have no entry, and an infinite result."""
+    shape, *how = drawn
+    if kind == "gradient":
+        # JAX differentiates maxima twice only without dilation.
+        how = how[:3]
+        assume(all(size + sum(margins) >= window for size, window, _, margins, *_ in zip(*drawn, strict=True)))
+    start, choice = (np.inf, lax.min) if kind == "min" else (-np.inf, lax.max)
+    function = pool = lambda x: jnp.tanh(lax.reduce_window(jnp.cos(x), start, choice, *how))
+    if kind == "gradient":
+        function = jax.grad(lambda x: jnp.sum(pool(x) ** 2))
+    check(function, np.random.default_rng(0).integers(0, 4, shape).astype(float), order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_entries_that_no_window_chooses_may_have_infinite_derivatives(order):
+    function = lambda x: lax.reduce_window(jnp.sqrt(x), -np.inf, lax.max, (3,), (2,), "SAME")
+    x = np.array([4.0, 0.0, 1.0, 9.0, 0.0, 1.0])
+    assert_same(gx.jacve(function, order=order)(x), jax.jacfwd(function)(x))
+    assert_same(gx.jacve(function, order=order, sparse=True)(x).todense(), jax.jacfwd(function)(x))
 
 
 def filters(kernel):
