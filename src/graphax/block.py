@@ -21,6 +21,11 @@ from .structure import Structure, canonical
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe, Terms, pattern_of
 
+# Arrays up to this size may be part of a kernel, which takes no scatters.
+_LARGE = 1 << 14
+# Terms are scattered into a dense array if they have one in so many of its entries.
+_SCATTERED_SHARE = 8
+
 
 @partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["dtype"])
 @dataclass(frozen=True, eq=False)
@@ -133,6 +138,10 @@ class JacobianBlock:
     def todense(self) -> jax.Array:
         """The Jacobian as an ordinary array of ``shape``."""
         self._check_values()
+        if _worth_scattering(self.structure):
+            places = tuple(side.astype(np.int32) for side in self.indices())
+            matrix = jnp.zeros(self.sparsity.shape, self._dtype()).at[places]
+            return matrix.set(self.data, unique_indices=True, indices_are_sorted=True).reshape(self.shape)
         return reduce(lax.add, [each.todense(self._dtype()) for each in self.parts])
 
     @property
@@ -281,6 +290,13 @@ class JacobianBlock:
     def _check_values(self) -> None:
         for each in self.parts:
             each.check_values()
+
+
+def _worth_scattering(structure: AnyStructure) -> bool:
+    """Whether several terms are written into a large array of zeros in one go, instead of one array for each added."""
+    several = terms_of(structure)
+    size = prod(structure.out_shape) * prod(structure.inp_shape)
+    return len(several) > 1 and size > _LARGE and _SCATTERED_SHARE * sum(prod(t.sizes) for t in several) <= size
 
 
 def compose(left: JacobianBlock, right: JacobianBlock, whole: bool = True) -> JacobianBlock | None:

@@ -124,6 +124,15 @@ def test_small_arrays_are_kept_whole(name):
     np.testing.assert_allclose(gx.jacve(function)(x), jax.jacfwd(function)(x), rtol=1e-12, atol=1e-12)
 
 
+def test_large_dense_arrays_of_few_entries():
+    """Written in one go, also where terms share entries."""
+    function = lambda x: jnp.roll(x, 1) * jnp.roll(x, -2) + x.at[INDEX[:9]].add(x[:9] ** 2) + x[0]
+    points = np.random.default_rng(0).random((2, 200))
+    want = jax.vmap(jax.jacfwd(function))(points)
+    np.testing.assert_allclose(gx.jacve(function)(points[0]), want[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(jax.vmap(gx.jacve(function)))(points), want, rtol=1e-12, atol=1e-12)
+
+
 def test_neighbours_store_what_is_there():
     block = gx.jacve(lambda x: x[1:] * x[:-1], sparse=True)(np.ones(10_000))
     assert block.structure.stored == 19_998
