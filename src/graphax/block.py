@@ -19,7 +19,7 @@ from .part import Part
 from .products import Product
 from .structure import Structure, canonical
 from .sums import Sum, Union
-from .terms import AnyStructure, Recipe, Terms, pattern_of
+from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 
 # Arrays up to this size may be part of a kernel, which takes no scatters.
 _LARGE = 1 << 14
