@@ -166,8 +166,10 @@ class _Writer:
         best, least = None, float("inf") if forced else self.worth_keeping_apart
         for other in self.kept:
             known = self.structures[other]
+            # Small arrays whose positions are known only when run are whole as others are.
+            anyway = forced or (self.worth_keeping_apart > 1 and bool(known.names | new.names))
             # A sum moves no values, so that it comes first.
-            for total in (sums.add(known, new, forced), self._united(known, new, forced)):
+            for total in (sums.add(known, new, anyway), self._united(known, new, forced)):
                 if total is not None and (waste := _waste(total.structure, known, new)) < least:
                     best, least = (other, total), waste
         return best

@@ -28,9 +28,9 @@ def calls(monkeypatch):
     def count(name):
         original = getattr(pipeline, name)
 
-        def counting(*args):
+        def counting(*args, **options):
             counted[name] = counted.get(name, 0) + 1
-            return original(*args)
+            return original(*args, **options)
 
         monkeypatch.setattr(pipeline, name, counting)
 

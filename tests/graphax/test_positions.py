@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphax.positions import (
+    Dynamic,
     Listed,
     as_array,
     chain,
     coincide,
     highest,
     inverse,
-    is_permutation,
+    inverse_permutation,
     join,
     listed,
     lowest,
@@ -72,9 +73,26 @@ def test_a_progression_is_a_range(positions):
 @given(st.permutations(range(7)))
 def test_inverses_of_permutations(order):
     positions = listed(order)
-    assert is_permutation(positions, 7)
-    assert items(chain(positions, inverse(positions))) == list(range(7))
-    assert not is_permutation(listed([*order[:-1], order[0]]), 7)
+    assert items(chain(positions, inverse_permutation(positions, 7))) == list(range(7))
+    assert inverse_permutation(listed([*order[:-1], order[0]]), 7) is None
+    assert inverse_permutation(Dynamic(7, "name"), 7) is None
+
+
+def test_where_each_position_stands():
+    found, inside = inverse(listed([5, 0, 3]), 6)
+    assert items(inside) == [1, 0, 0, 1, 0, 1]
+    assert [items(found)[n] for n in (5, 0, 3)] == [0, 1, 2]
+    assert inverse(listed([5, 0, 5]), 6) == (None, None)
+
+
+def test_positions_known_only_when_run_are_chained_by_name():
+    at = Dynamic(4, "name")
+    assert chain(range(9), at) == at
+    assert chain(at, range(4)) == at
+    once = chain(listed([3, 1, 1]), chain(at, range(2)))
+    assert len(once) == 2
+    assert once.renamed(5).names == {(5, "name")}
+    assert chain(at, Dynamic(3, "other")).names == {"name", "other"}
 
 
 def test_lists_are_equal_by_content():

@@ -67,14 +67,14 @@ CASES = {
     "dynamic slice, start unknown": (
         lambda x: lax.dynamic_slice(x, (jnp.argmax(x[:, 0]) // 2, 0), (2, 3)),
         (4, 3),
-        "vijk[i,j|k,j]",
+        "1[i,j|i@run,j]",
     ),
     "dynamic update, operand": (lambda x: lax.dynamic_update_slice(x, jnp.ones(2), (1,)), (4,), "vi[i|i]"),
     "dynamic update, update": (lambda x: lax.dynamic_update_slice(jnp.ones((4, 2)), x, (1, 0)), (2, 2), "1[i@1,j|i,j]"),
     "gather of rows": (lambda x: x[INDICES[0]], (3, 4), "1[i,j|i@2:-2,j]"),
     "gather with batch": (lambda x: jax.vmap(lambda row, i: row[i])(x, INDICES), (2, 3), LISTS),
     "gather of rows that are not known": (
-        lambda x: x[(x[:2, 0] > 0).astype(int)], (3, 4), "vijk[i,j|k,j]"
+        lambda x: x[(x[:2, 0] > 0).astype(int)], (3, 4), "1[i,j|i@run,j]"
     ),
     "scatter-add, operand": (lambda x: x.at[INDICES[0]].add(1.0), (3,), "1[i|i]"),
     "scatter-add, updates": (lambda x: jnp.zeros((3, 4)).at[INDICES[0]].add(x), (2, 4), "1[i@2:-2,j|i,j]"),
@@ -115,7 +115,7 @@ CASES = {
     "cumulative product": (lambda x: lax.cumprod(x, 1), (2, 17), "vijk[i,j|i,k]"),
     "reduction of rows": (lambda x: lax.reduce(x, 0.0, lambda a, b: a + b + a * b, (1,)), (3, 17), "vij[i|i,j]"),
     "max of rows": (lambda x: x.max(1), (3, 4), "vij[i|i,j]"),
-    "sorted rows": (lambda x: jnp.sort(x, 1), (3, 4), "vijk[i,j|i,k]"),
+    "sorted rows": (lambda x: jnp.sort(x, 1), (3, 4), "1[i@list,i@list|i@list,i@run]"),
     "no rule": (lambda x: jnp.linalg.slogdet(x)[1], (2, 2), "vij[|i,j]"),
 }  # fmt: skip
 
