@@ -20,7 +20,7 @@ thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), prin
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=25)
+@settings(thorough, max_examples=12)
 def test_any_order_gives_the_jacobian(program, shuffle):
     note(program)
     args = program.arguments()
@@ -33,7 +33,7 @@ def test_any_order_gives_the_jacobian(program, shuffle):
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=30)
 def test_counted_is_executed(program, shuffle):
     note(program)
     args = program.arguments()

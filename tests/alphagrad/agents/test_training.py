@@ -141,6 +141,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(unbroken, tmp_path):
     assert_same(result, tmp_path, *unbroken[:2])
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_repeated(tmp_path):
     first = run(tmp_path, 2)
     again = run(tmp_path, 2)
@@ -149,6 +150,7 @@ def test_a_finished_run_is_not_repeated(tmp_path):
     assert again.orders == first.orders
 
 
+@pytest.mark.slow
 def test_another_configuration_is_refused(tmp_path):
     run(tmp_path, 1)
     other = replace(AGENT, clip=0.3, value_network=replace(NETWORK, layers=1))
@@ -176,6 +178,7 @@ def test_an_interrupted_run_goes_on(unbroken, tmp_path):
     assert_same(result, tmp_path, expected, expected_folder)
 
 
+@pytest.mark.slow
 def test_time_is_a_limit():
     result = train(tiny_graph(), AGENT, seconds=1e-3, until_optimal=False)
     assert (result.stopped, result.iterations) == ("seconds", 1)
