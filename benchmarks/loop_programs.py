@@ -117,7 +117,7 @@ def main() -> int:
             check(number)
         except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
             wrong += 1
-            print(f"program {number}: {type(error).__name__}: {str(error).strip().splitlines()[0]}", flush=True)
+            print(f"program {number}: {type(error).__name__}: {str(error).strip()[:120]!r}", flush=True)
         if (number + 1) % 50 == 0:
             print(f"{number + 1 - arguments.seed:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
             jax.clear_caches()

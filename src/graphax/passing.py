@@ -16,7 +16,7 @@ from .block import JacobianBlock
 from .bundles import Key, Passing, members_of
 from .edge_block import PassageBlock
 from .elements import Element, Time, settled_positions
-from .labelled import of_dtype, place
+from .labelled import arranged, of_dtype, place, view
 from .loop import Loop
 from .part import Part, recast, settled
 from .plan import Edge, Plan
@@ -223,7 +223,7 @@ def _without_time(values: Any, part: Part, element: Element) -> Any:
 
 
 def embedded(block: JacobianBlock | None, pattern: Structure, dtype: Any) -> jax.Array:
-    """The values of a block within a structure that holds it."""
+    """The values of a block within a structure that holds all of its entries that can differ from zero."""
     total = jnp.zeros(pattern.value_shape, dtype)
     placed = []
     for part in () if block is None else block.parts:
@@ -231,10 +231,14 @@ def embedded(block: JacobianBlock | None, pattern: Structure, dtype: Any) -> jax
         if not all(isinstance(d.at, range) for axis in part.structure.out + part.structure.inp for d in axis):
             part = recast(part, without_lists(part.structure))
         how = add(pattern, part.structure)
-        assert how is not None
-        assert how.structure == pattern
-        part = recast(part, how.right_first)
-        placed.append(of_dtype(place(part.coefficient(), part.structure.values, how.right, part.lists), dtype))
+        if how is not None and how.structure == pattern:
+            part = recast(part, how.right_first)
+            values = place(part.coefficient(), part.structure.values, how.right, part.lists)
+        else:
+            # The plan of a step may hold entries that no step can fill; they are left behind.
+            dense = part.placed(part.structure.out + part.structure.inp)
+            values = arranged(*view(dense, pattern.out + pattern.inp), pattern.values)
+        placed.append(of_dtype(values, dtype))
     return reduce(lax.add, placed) if placed else total
 
 
