@@ -51,7 +51,7 @@ def add(left: Structure, right: Structure, anyway: bool = True) -> Sum | None:
     left_first, right_first = _aligned(left, right)
     total = _add(left_first.structure, right_first.structure)
     if total is None and anyway:
-        left_first, right_first = _all_freed(left), _all_freed(right)
+        left_first, right_first = _lists_freed(left, right)
         total = _add(left_first.structure, right_first.structure)
     if total is None:
         return None
@@ -84,6 +84,22 @@ def _aligned(left: Structure, right: Structure) -> tuple[Recast | Refinement, Re
     except Unrepresentable:
         # An axis that cannot follow the others is rare; then all axes are set free.
         return _all_freed(left), _all_freed(right)
+
+
+def _lists_freed(left: Structure, right: Structure) -> tuple[Recast, Recast]:
+    """Both structures with labels of their own for axes on which one of them has a list, if that is enough."""
+    out, inp = (
+        tuple(
+            n
+            for n, pair in enumerate(zip(*axes, strict=True))
+            if any(not isinstance(d.at, range) for d in sum(pair, ()))
+        )
+        for axes in ((left.out, right.out), (left.inp, right.inp))
+    )
+    ours, theirs = freed(left, out, inp), freed(right, out, inp)
+    if [d.size for d in digits_of(ours.structure)] == [d.size for d in digits_of(theirs.structure)]:
+        return ours, theirs
+    return _all_freed(left), _all_freed(right)
 
 
 def _all_freed(structure: Structure) -> Recast:
