@@ -2,6 +2,8 @@
 
 from math import prod
 
+import numpy as np
+
 
 def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]:
     """Multiplications and additions in a jaxpr that does nothing but linear algebra, or of which others are free."""
@@ -12,6 +14,9 @@ def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]
             times = eqn.params["length"] if name == "scan" else 1
             inner = count_arithmetic(eqn.params["jaxpr"], free_others)
             multiplications, additions = multiplications + times * inner[0], additions + times * inner[1]
+        elif not np.issubdtype(out.dtype, np.inexact):
+            # Positions are computed as well where they are known only when run.
+            continue
         elif name == "mul":
             multiplications += out.size
         elif name in ("add", "add_any", "sub"):
@@ -30,5 +35,5 @@ def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]
 
 FREE = {
     "neg", "reshape", "transpose", "slice", "rev", "pad", "concatenate", "broadcast_in_dim", "select_n", "iota", "eq",
-    "and", "or", "convert_element_type", "squeeze",
+    "and", "or", "convert_element_type", "squeeze", "gather", "dynamic_slice", "scatter-add",
 }  # fmt: skip
