@@ -11,7 +11,7 @@ from math import prod
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from . import host, unroll_rules
+from . import control_rules, host
 from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
@@ -24,7 +24,7 @@ __all__ = ["as_kernel", "check_available", "set_threads"]
 LIMIT_UNASKED = 8_000
 STATEMENTS_OF_A_RESULT = 4
 
-assert unroll_rules.RULES
+assert control_rules.one_of is not None
 
 
 def check_available(required: bool) -> None:

@@ -19,7 +19,8 @@ from ..notices import left_to_xla
 from . import host, pallas
 from .handler import chunk_size
 from .loaded import Calling, Loaded, load
-from .loop import PointLayout, Stores, kernel_code
+from .memory import PointLayout, Stores
+from .points import kernel_code
 from .statements import Statements
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
