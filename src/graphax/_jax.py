@@ -192,6 +192,10 @@ def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
             yield from all_equations(inner.eqns)
 
 
+def has_loops(program: Program) -> bool:
+    return any(eqn.primitive.name in ("scan", "while") for eqn in all_equations(program.equations))
+
+
 def as_equation(program: Program, like: JaxprEqn) -> JaxprEqn:
     """A program as one equation, for `evaluate` to run; it is said to come from where ``like`` does."""
     effects = frozenset().union(*(eqn.effects for eqn in program.equations))

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from .. import _jax
-from .._jax import Program
+from .._jax import Literal, Program, Var
 from ..errors import NativeError
 from .emit import kind_of
 from .unroll import Numbers, Unrolling
 from .unroll_rules import one_of, rule
 
 # A loop of so many statements in all is written out: code without branches is quicker, and not much longer.
-_WRITTEN_OUT = 400
+WRITTEN_OUT = 400
 
 
 @rule("cond")
@@ -39,8 +39,8 @@ def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     params = eqn.params
     body, (fixed, carried) = _jax.inlined(params["jaxpr"]), _jax.scan_counts(params)
     loop = _Scan(u, eqn, body, operands[:fixed], operands[fixed : fixed + carried], operands[fixed + carried :])
-    size = sum(prod(_jax.shape(var)) for inner in _jax.all_equations(body.equations) for var in inner.outvars)
-    if params["length"] <= 1 or params["length"] * size <= _WRITTEN_OUT:
+    size = 1 + sum(prod(_jax.shape(var)) for inner in _jax.all_equations(body.equations) for var in inner.outvars)
+    if params["length"] <= 1 or params["length"] * size <= WRITTEN_OUT:
         return loop.written_out()
     try:
         return loop.repeated()
@@ -73,6 +73,8 @@ class _Scan:
 
     def written_out(self) -> list[Numbers]:
         u, carry, rows = self.u, list(self.start), []
+        if self.length > u.limit:
+            raise NativeError(f"more than {u.limit:,} steps are not written out")
         steps = range(self.length)
         for step in reversed(steps) if self.backward else steps:
             if u.count > u.limit:
@@ -93,5 +95,19 @@ class _Scan:
             results = u.run(self.body, [*self.constants, *carries, *now])
             return results[: len(carries)], results[len(carries) :], None
 
-        carry, rows = u.repeat(list(self.start), self.length, self.backward, step)
+        carry, rows = u.repeat(list(self.start), self.length, self.backward, step, self._counts())
         return [*carry, *rows]
+
+    def _counts(self) -> dict[int, int]:
+        """By how much carries grow in a step that only count, as those of `jax.lax.fori_loop` do."""
+        made = {var: inner for inner in self.body.equations for var in inner.outvars}
+        variables = self.body.inputs[len(self.constants) :]
+        found = {}
+        for place, (var, output) in enumerate(zip(variables, self.body.outputs[: len(self.start)], strict=False)):
+            inner = made.get(output) if isinstance(output, Var) else None
+            whole = kind_of(_jax.dtype(var)) in ("i32", "i64") and _jax.shape(var) == ()
+            if inner is not None and whole and inner.primitive.name == "add" and inner.invars[0] is var:
+                known = self.u.builder.value(int(self.start[place].ravel()[0])) is not None
+                if known and isinstance(inner.invars[1], Literal):
+                    found[place] = int(inner.invars[1].val)
+        return found

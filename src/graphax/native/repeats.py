@@ -1,51 +1,59 @@
 """Loops of statements, made of what one step does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import NativeError
 from .emit import dtype_of
 from .statements import Repetition
 
 if TYPE_CHECKING:
     from .unroll import Numbers, Unrolling
 
-# That a carry only counts may show once others are known to; hardly ever more often than this.
+# That a carry stays the same may show once others are known to, but hardly ever more often than this.
 _MOST_ROUNDS = 3
+NONE: Mapping[int, int] = {}
+# Elements of what a loop reads or writes have a number each before it is seen that they lie side by side.
+MOST_IN_MEMORY = 1 << 17
 
 # From carries and the number of the step to new carries, what is written, and whether to go on, unless that is known.
 Step = Callable[[list["Numbers"], int], tuple[list["Numbers"], list["Numbers"], "Numbers | None"]]
 
 
 def repeated(
-    u: "Unrolling", start: list["Numbers"], length: int | None, backward: bool, step: Step
+    u: "Unrolling", start: list["Numbers"], length: int | None, backward: bool, step: Step, counts: Mapping[int, int]
 ) -> tuple[list["Numbers"], list["Numbers"]]:
-    """The last carries of a loop and all that it has written, given what a step makes of carries."""
-    builder, outside = u.builder, u.scope
-    known: dict[int, int] = {}
+    """The last carries of a loop and all that it has written, given what a step makes of carries.
+
+    ``counts`` are carries of one number each, by place, and by how much they grow.
+    """
+    builder, outside, flat = u.builder, u.scope, _flat(start)
+    ends = np.cumsum([0, *(array.size for array in start)])
+    known = {int(ends[place]): stride for place, stride in counts.items()}
     for _ in range(_MOST_ROUNDS):
         u.scope = scope = u.open_scope(length)
         number = builder.step(scope)
-        flat = _flat(start)
-        carries = [builder.carry(n, scope) if at not in known else -1 for at, n in enumerate(flat)]
-        values = [_taken(u, flat[at], known[at], number, length, backward) if n < 0 else n
-                  for at, n in enumerate(carries)]  # fmt: skip
+        carries = {at: builder.carry(n, scope) for at, n in enumerate(flat) if at not in known}
+        values = [carries[at] if at in carries else _taken(u, n, known[at], number, length, backward)
+                  for at, n in enumerate(flat)]  # fmt: skip
         made, rows, condition = step(_like(values, start), number)
         u.scope = outside
         new = _flat(made)
-        found = {at: stride for at, n in enumerate(carries) if n >= 0
-                 and (stride := _stride(u, flat[at], n, new[at], length)) is not None}  # fmt: skip
-        if not found:
+        # What stays the same is no carry, and then more may turn out to stay the same.
+        same = {at: 0 for at, carry in carries.items() if new[at] in (carry, flat[at])}
+        if not same:
             break
-        known |= found
-    pairs = [(n, new[at]) for at, n in enumerate(carries) if n >= 0]
+        known |= same
     written = [builder.written(n, number) for n in _flat(rows)]
+    if (length or 0) * len(written) > MOST_IN_MEMORY:
+        raise NativeError(f"its loop writes more than {MOST_IN_MEMORY:,} numbers")
     asked = [] if condition is None else [int(condition.ravel()[0])]
-    operands = [*asked, *(n for n, _ in pairs), *(n for _, n in pairs), *written]
-    repeat = builder.repeat(operands, Repetition(scope, length, backward, len(pairs)), outside)
-    last = [builder.after(repeat, n) if n >= 0 else _last(u, flat[at], known[at], length)
-            for at, n in enumerate(carries)]  # fmt: skip
+    operands = [*asked, *carries.values(), *(new[at] for at in carries), *written]
+    repeat = builder.repeat(operands, Repetition(scope, length, backward, len(carries)), outside)
+    last = [builder.after(repeat, carries[at]) if at in carries else _last(u, n, known[at], length)
+            for at, n in enumerate(flat)]  # fmt: skip
     return _like(last, start), _stacked(u, repeat, written, rows, length or 0)
 
 
@@ -64,19 +72,6 @@ def _stacked(
 ) -> list["Numbers"]:
     entries = [_like([u.builder.entry(repeat, w, t) for w in written], rows) for t in range(length)]
     return [np.stack(column) for column in zip(*entries, strict=True)]
-
-
-def _stride(u: "Unrolling", start: int, carry: int, new: int, length: int | None) -> int | None:
-    """By how much a carry that only counts grows in a step: not at all, if it stays what it is."""
-    if new in (carry, start):
-        return 0
-    statement = u.builder.statements[new]
-    counts = statement.operation == "add" and statement.kind in ("i32", "i64") and carry in statement.operands
-    if length is None or not counts:
-        return None
-    other = statement.operands[1 - statement.operands.index(carry)]
-    values = u.builder.value(start), u.builder.value(other)
-    return None if None in values else int(values[1])
 
 
 def _taken(u: "Unrolling", start: int, stride: int, step: int, length: int | None, backward: bool) -> int:

@@ -1,13 +1,17 @@
 """Which elements of results are stored together, and which a loop can store by itself."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..errors import NativeError
 from .needed import parts
 from .statements import Statements
 
 # Elements of one result that are turned from lanes into neighbours in memory at once.
 _GROUP = 8
+# Numbers that loops keep for later. A number is as long as a line of the cache, and a thread has a few megabytes.
+_MOST_KEPT = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,29 @@ def targets(program: Statements) -> dict[int, Target]:
         for written, steps in found.items()
         if written not in others and (target := _target(steps, lengths[written])) is not None
     }
+
+
+def results_outside(program: Statements) -> int:
+    """How many elements of results have code of their own, instead of being stored by a loop."""
+    steps = sum(len(numbers) for numbers in program.results)
+    return steps - sum(n * (program.statements[loop].attribute.length or 0) for loop, n in _stored(program).items())
+
+
+def _stored(program: Statements) -> Counter[int]:
+    """How many numbers each loop stores by itself."""
+    direct = targets(program)
+    return Counter({loop: sum(n in direct for n in parts(program.statements[loop])[2]) for loop in program.loops})
+
+
+def check_room(program: Statements) -> None:
+    """Raise `NativeError` if what loops keep is more than a thread has room for."""
+    kept = sum(len(s.operands) for s in program.statements if s.operation == "kept")
+    stored = _stored(program)
+    for loop in program.loops:
+        repeat = program.statements[loop]
+        kept += (repeat.attribute.length or 0) * (len(parts(repeat)[2]) - stored[loop])
+    if kept > _MOST_KEPT:
+        raise NativeError(f"its loops keep {kept:,} numbers, and there is room for {_MOST_KEPT:,}")
 
 
 def _target(steps: Mapping[int, tuple[int, int]], length: int) -> Target | None:

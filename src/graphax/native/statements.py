@@ -112,12 +112,12 @@ class StatementBuilder:
     def __init__(self) -> None:
         self.statements: list[Statement] = []
         self._numbers: dict[tuple, int] = {}
-        self._entries = 0
+        self._stored = 0
 
     @property
     def count(self) -> int:
-        """How many there are, apart from numbers that lie in memory anyway: a loop may write many."""
-        return len(self.statements) - self._entries
+        """How many there are, apart from numbers that are in memory anyway: a loop may read and write many."""
+        return len(self.statements) - self._stored
 
     def constant(self, value: Any, dtype: Any) -> int:
         number = np.asarray(value).astype(dtype)[()]
@@ -275,7 +275,7 @@ class StatementBuilder:
         if number is None:
             number = self._numbers[identity] = len(self.statements)
             self.statements.append(self._placed(statement))
-            self._entries += statement.operation == "entry"
+            self._stored += statement.operation in STORED
         return number
 
     def _placed(self, statement: Statement) -> Statement:

@@ -3,7 +3,7 @@
 An array is a NumPy array of statement numbers, so everything that only moves elements is indexing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ from ..errors import NativeError
 from .emit import kind_of
 from .known import Known
 from .needed import needed
-from .repeats import Step, repeated
+from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
 from .statements import StatementBuilder, Statements
 
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
@@ -104,10 +104,10 @@ class Unrolling:
         return len(self.lengths) - 1
 
     def repeat(
-        self, start: list[Numbers], length: int | None, backward: bool, step: Step
+        self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE
     ) -> tuple[list[Numbers], list[Numbers]]:
-        """The last carries of a loop, and all that it has written."""
-        return repeated(self, start, length, backward, step)
+        """The last carries of a loop, and all that it has written; ``counts`` says by how much some carries grow."""
+        return repeated(self, start, length, backward, step, counts)
 
     def at_step(self, rows: Numbers, step: int) -> Numbers:
         """In every step of a loop another row."""
@@ -169,13 +169,16 @@ class Estimate(Unrolling):
         self._count = 0
 
     def repeat(
-        self, start: list[Numbers], length: int | None, backward: bool, step: Step
+        self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE
     ) -> tuple[list[Numbers], list[Numbers]]:
         carries, rows, _ = step(start, 0)
         return carries, [np.broadcast_to(row, (length or 0, *row.shape)) for row in rows]
 
     def at_step(self, rows: Numbers, step: int) -> Numbers:
         return rows[0]
+
+    def loaded(self, position: int, var: Any) -> Numbers:
+        return np.zeros(_jax.shape(var), np.int8)
 
     @property
     def count(self) -> int:
@@ -199,6 +202,9 @@ class Estimate(Unrolling):
 def unroll(program: Program, limit: int = LIMIT) -> Statements:
     """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
     program = replace(program, equations=_jax.needed(program.equations, program.outputs))
+    given = sum(prod(_jax.shape(var)) for var in program.inputs)
+    if given > MOST_IN_MEMORY:
+        raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")
     if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
