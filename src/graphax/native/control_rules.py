@@ -44,9 +44,12 @@ def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
         return loop.written_out()
     try:
         return loop.repeated()
-    except NativeError:
-        # Indices that depend on the step are known once the loop is written out.
-        return loop.written_out()
+    except NativeError as reason:
+        # Other indices than those that count are known once the loop is written out.
+        try:
+            return loop.written_out()
+        except NativeError:
+            raise reason from None
 
 
 @rule("while")
