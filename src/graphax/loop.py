@@ -273,11 +273,11 @@ def _extended(
     inputs, outputs = (ends, graph.outputs) if kind == "input" else (graph.inputs, ends)
     kept = pruned({**graph.edges, **edges}, set(inputs), set(outputs))
     present = {vertex for edge in kept for vertex in edge} | set(inputs)
+    shapes = {s: edge.inp_shape for (_, s), edge in edges.items()} | {t: e.out_shape for (t, _), e in edges.items()}
     vertices = {}
     for number in sorted(present):
-        known = graph.vertices.get(number)
-        shape, dtype, name = (known.shape, known.dtype, known.name) if known else ((), None, kind)
         role = "input" if number in inputs else "output" if number in outputs else "intermediate"
-        vertices[number] = Vertex(number, role, shape, dtype, name)
+        known = graph.vertices.get(number) or Vertex(number, role, shapes[number], None, f"carried {kind}")
+        vertices[number] = replace(known, kind=role)
     wanted = tuple(o if o in present else None for o in outputs)
     return ComputationGraph(vertices, inputs, wanted, kept, graph.numbered, graph.simplified, ())
