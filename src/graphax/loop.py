@@ -5,7 +5,7 @@ body is eliminated *together with* it, its columns being the inputs of the step'
 backwards in the same way. What is carried has one structure in all steps: the fixed point of one step.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -273,11 +273,18 @@ def _extended(
     inputs, outputs = (ends, graph.outputs) if kind == "input" else (graph.inputs, ends)
     kept = pruned({**graph.edges, **edges}, set(inputs), set(outputs))
     present = {vertex for edge in kept for vertex in edge} | set(inputs)
-    shapes = {s: edge.inp_shape for (_, s), edge in edges.items()} | {t: e.out_shape for (t, _), e in edges.items()}
-    vertices = {}
-    for number in sorted(present):
-        role = "input" if number in inputs else "output" if number in outputs else "intermediate"
-        known = graph.vertices.get(number) or Vertex(number, role, shapes[number], None, f"carried {kind}")
-        vertices[number] = replace(known, kind=role)
+    vertices = {**graph.vertices, **_end_vertices(edges, ends, kind)}
+    roles = dict.fromkeys(present, "intermediate") | dict.fromkeys(outputs, "output") | dict.fromkeys(inputs, "input")
+    vertices = {number: replace(vertices[number], kind=roles[number]) for number in sorted(present)}
     wanted = tuple(o if o in present else None for o in outputs)
     return ComputationGraph(vertices, inputs, wanted, kept, graph.numbered, graph.simplified, ())
+
+
+def _end_vertices(edges: Mapping[tuple[int, int], AnyStructure], ends: Sequence[int], kind: str) -> dict[int, Vertex]:
+    """New inputs, or new outputs, of the shapes that their edges have."""
+    if kind == "input":
+        shapes = {source: structure.inp_shape for (_, source), structure in edges.items()}
+    else:
+        shapes = {target: structure.out_shape for (target, _), structure in edges.items()}
+    name = "source" if kind == "input" else "target"
+    return {end: Vertex(end, kind, shapes[end], None, f"{name} {n}") for n, end in enumerate(ends) if end in shapes}
