@@ -268,3 +268,12 @@ def test_explain_names_the_orders_of_bodies():
     ((vertex, body),) = with_bodies(graph, "rev", "rev").bodies
     order = replace(Order.of("rev", graph), bodies={vertex: replace(body, finder="search", cost=33, bound=33)})
     assert "search (optimal)" in str(gx.explain(function, *args, order=order, argnums=(0, 1)))
+
+
+def test_orders_of_bodies_serve_any_number_of_steps():
+    def graph(steps):
+        cube = lambda y, _: (y + 0.1 * jnp.sin(y * y) * y[0], None)
+        return gx.build_graph(lambda y: lax.scan(cube, y, None, length=steps)[0], STATE)
+
+    order = with_bodies(graph(3), "rev", "markowitz")
+    assert 3 * graph(40).cost(order).multiplications == 40 * graph(3).cost(order).multiplications
