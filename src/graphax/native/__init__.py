@@ -20,9 +20,11 @@ from .unroll import LIMIT, unroll
 
 __all__ = ["as_kernel", "check_available", "set_threads"]
 
-# More statements than this take longer to compile than it is polite to without being asked. An element of a result
-# counts as a few of them: it is moved between lanes and stored.
+# More statements than this take longer to compile than one should wait for without having asked, except where XLA
+# takes as long because there are many equations. An element of a result counts as a few statements: it is moved between
+# lanes and stored.
 LIMIT_UNASKED = 8_000
+STATEMENTS_OF_AN_EQUATION = 20
 STATEMENTS_OF_A_RESULT = 4
 
 assert control_rules.one_of is not None
@@ -40,19 +42,24 @@ def check_available(required: bool) -> None:
 
 def as_kernel(program: Program, required: bool) -> Kernel:
     """A program from arrays to arrays as a kernel; `NativeError` where that is not possible."""
-    limit = LIMIT if required else LIMIT_UNASKED
+    limit = LIMIT if required else _limit_unasked(program)
     try:
         if not required and not _jax.has_loops(program):
-            _check_results(0, sum(prod(_jax.shape(atom)) for atom in program.outputs))
+            _check_results(0, sum(prod(_jax.shape(atom)) for atom in program.outputs), limit)
         statements = unroll(program, limit)
         check_room(statements)
         if not required:
-            _check_results(statements.operations, results_outside(statements))
+            _check_results(statements.operations, results_outside(statements), limit)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
     return Kernel(program, statements, required)
 
 
-def _check_results(operations: int, results: int) -> None:
-    if operations + STATEMENTS_OF_A_RESULT * results > LIMIT_UNASKED:
+def _limit_unasked(program: Program) -> int:
+    equations = sum(1 for _ in _jax.all_equations(program.equations))
+    return min(LIMIT, max(LIMIT_UNASKED, STATEMENTS_OF_AN_EQUATION * equations))
+
+
+def _check_results(operations: int, results: int, limit: int) -> None:
+    if operations + STATEMENTS_OF_A_RESULT * results > limit:
         raise NativeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")

@@ -28,7 +28,7 @@ from .statements import Statements
 # of a loop of the function's own, unless there is much to do in one.
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
-_MOST_STATEMENTS_IN_LOOPS_ALONE = 4_000
+_MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
 
 # Results of so many bytes do not fit the cache of a core, or leave all caches before anything reads them.
 _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
