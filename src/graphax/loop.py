@@ -20,7 +20,7 @@ from .terms import AnyStructure, pattern_of, transposed
 
 # A structure that keeps growing after this many steps is taken for dense.
 _MOST_ROUNDS = 12
-# A step is planned by the cheapest of these.
+# A body is planned by the cheapest of these.
 _ORDERS = ("rev", "fwd", "markowitz", "preelim_rev")
 
 Structures = dict[Key, AnyStructure]
@@ -136,7 +136,7 @@ class Loop(Passage):
         carried = _fixed_point(start, known, one_step_on)
         ends = _ends(carried | known, 1, min(self.graph.vertices) - 1, -1)
         edges = {(self.graph.inputs[i], ends[j]): s for (i, j), s in (known | carried).items()}
-        plan = _planned(_extended(self.graph, edges, ends.values(), "input"))
+        plan = planned(_extended(self.graph, edges, ends.values(), "input"))
         results: Structures = {(i - self.constants, j): s for (i, j), s in carried.items()}
         for o, vertex in list(enumerate(self.graph.outputs))[self.carries :]:
             for member, end in ends.items():
@@ -164,7 +164,7 @@ class Loop(Passage):
             for (m, o), s in (known | carried).items()
             if (vertex := self.graph.outputs[o]) is not None
         }
-        plan = _planned(_extended(self.graph, edges, ends.values(), "output"))
+        plan = planned(_extended(self.graph, edges, ends.values(), "output"))
         results: Structures = {(m, self.constants + c): s for (m, c), s in carried.items()}
         summed = {}
         for n, vertex in enumerate(self.graph.inputs):
@@ -241,5 +241,6 @@ def _extended(
     return ComputationGraph(vertices, inputs, wanted, kept, graph.numbered, graph.simplified, ())
 
 
-def _planned(graph: ComputationGraph) -> Plan:
-    return min((graph.plan(name) for name in _ORDERS), key=lambda plan: plan.cost().operations)
+def planned(graph: ComputationGraph, whole: bool = True) -> Plan:
+    """The plan of a body: the cheapest of some presets."""
+    return min((graph.plan(name, whole) for name in _ORDERS), key=lambda plan: plan.cost().operations)
