@@ -19,6 +19,7 @@ from .simplify import fold_constants, simplify
 from .structure import identity
 from .terms import renamed
 from .trace import Traced
+from .while_loop import COUNTED_STEPS, While
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,13 +145,21 @@ def _positions(eqn: JaxprEqn, active: Sequence[Var]) -> list[int]:
 
 
 def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool, whole: bool) -> Loop:
-    """The loop of a scan that depends on active operands."""
-    constants, carries = _jax.scan_counts(eqn.params)
-    program = _jax.inlined(eqn.params["jaxpr"])
+    """The loop of an equation that depends on active operands."""
+    moving, is_live = _positions(eqn, active), [var in live for var in eqn.outvars]
+    if _jax.is_while(eqn):
+        constants, program, condition = _jax.while_programs(eqn)
+        # What only the condition reads does not move.
+        moving = [n for n in moving if n >= eqn.params["cond_nconsts"]]
+        carries = len(eqn.outvars)
+    else:
+        constants, carries = _jax.scan_counts(eqn.params)
+        program = _jax.inlined(eqn.params["jaxpr"])
     carried = range(constants, constants + carries)
-    moving = {*_positions(eqn, active), *carried}
-    wanted = [n < carries or var in live for n, var in enumerate(eqn.outvars)]
-    body = _body(program, moving, wanted, simplified, whole)
+    wanted = [n < carries or kept for n, kept in enumerate(is_live)]
+    body = _body(program, {*moving, *carried}, wanted, simplified, whole)
+    if _jax.is_while(eqn):
+        return While(body, constants, carries, COUNTED_STEPS, False, condition, tuple(moving))
     return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
 
 

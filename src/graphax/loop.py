@@ -8,7 +8,7 @@ backwards in the same way. What is carried has one structure in all steps: the f
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from .bundles import AnyEdge, Bundle, Key, Passage, Passing, compose
 from .elements import Element, Time, elements_of, over_time, together
@@ -69,6 +69,7 @@ class Loop(Passage):
     carries: int
     length: int
     backward: bool = False
+    unbounded: ClassVar[bool] = False
 
     @cached_property
     def _content(self) -> tuple:
@@ -194,6 +195,7 @@ class Loop(Passage):
             way,
             self.length,
             2 * self.length * kept,
+            self.unbounded,
         )
 
 
