@@ -8,7 +8,7 @@ import ctypes
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -302,44 +302,6 @@ def _is_plain(eqn: JaxprEqn) -> bool:
         return False
     atoms = (*eqn.invars, *eqn.outvars)
     return not any(is_complex(atom.aval) or _varying(atom.aval) for atom in atoms)
-
-
-def while_programs(eqn: JaxprEqn) -> tuple[int, Program, Program]:
-    """How many operands of a while are constants; its body and its condition, as programs of all operands."""
-    first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
-    body, condition = inlined(eqn.params["body_jaxpr"]), inlined(eqn.params["cond_jaxpr"])
-    # Each of them reads constants of its own.
-    inputs = (*condition.inputs[:first], *body.inputs)
-    carried = (*condition.inputs[:first], *body.inputs[:second], *condition.inputs[first:])
-    body, condition = replace(body, inputs=inputs), replace(condition, inputs=carried)
-    return first + second, *(_of_lanes(body, condition) if shape(condition.outputs[0]) else (body, condition))
-
-
-def _of_lanes(body: Program, condition: Program) -> tuple[Program, Program]:
-    """The body and the condition of a while that was mapped over points: those that have ended stay as they are."""
-
-    def step(*operands: Any) -> list[Any]:
-        (going,), new = condition(*operands), body(*operands)
-        old = operands[len(operands) - len(new) :]
-        wheres = [jax.lax.broadcast_in_dim(going, value.shape, range(going.ndim)) for value in new]
-        return [jax.lax.select(*each) for each in zip(wheres, new, old, strict=True)]
-
-    avals = [var.aval for var in body.inputs]
-    return trace(step, *avals), trace(lambda *operands: [jax.numpy.any(condition(*operands)[0])], *avals)
-
-
-def branch_programs(eqn: JaxprEqn, variables: Sequence[Var]) -> list[Program]:
-    """The branches of a choice, as programs of its distinct operands; those that are literals are constants."""
-
-    def program(closed: ClosedJaxpr) -> Program:
-        body = inlined(closed)
-
-        def function(*values: Any) -> list[Any]:
-            return body.run(read_all(dict(zip(variables, values, strict=True)), eqn.invars[1:]))
-
-        return trace(function, *(var.aval for var in variables))
-
-    return [program(closed) for closed in eqn.params["branches"]]
 
 
 def is_differentiable(aval: Any) -> bool:

@@ -11,12 +11,12 @@ from jax import lax
 
 from . import _jax
 from ._jax import Program
-from .block import JacobianBlock, add
+from .block import JacobianBlock, perform
 from .branches import Branches, Pair, Summand
 from .labelled import of_dtype
-from .part import Mask, Part, recast, selects, settled, shown
+from .part import Mask, Part, recast, selects, shown
 from .passing import Eliminate, Evaluate
-from .terms import terms_of
+from .terms import add, terms_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,8 @@ def _taken(
             for part in _embedded(own, summands, number, dtype, branches.whole).parts:
                 known.append(False if _is_hidden(part) else None if selects(part) else True)
                 wheres.extend([shown(part)] if known[-1] is None else [])
-                values.append(jnp.broadcast_to(of_dtype(settled(part).values, dtype), part.structure.value_shape))
+                numbers = of_dtype((_made(part) if _is_hidden(part) else part).values, dtype)
+                values.append(jnp.broadcast_to(numbers, part.structure.value_shape))
         return [*results, *values, *wheres]
 
     return _Taken(_jax.trace(run, *operands), known)
@@ -104,12 +105,20 @@ def _embedded(
 
 
 def _sum(total: JacobianBlock, new: JacobianBlock, whole: bool) -> JacobianBlock:
-    result = add(total, new, whole)
+    operation = add(total.structure, new.structure, whole)
     # Nothing is added where one of the two is hidden and the other has its place.
     for one, other in ((total, new), (new, total)):
-        if one.structure == result.structure and all(map(_is_hidden, other.parts)):
+        if one.structure == operation.structure and all(map(_is_hidden, other.parts)):
             return one
-    return result
+    # XLA sees through a constant that is made in place.
+    made = {part: _made(part) for part in (*total.parts, *new.parts) if _is_hidden(part)}
+    result = perform(operation, *(block.mapped(lambda part: made.get(part, part)) for block in (total, new)))
+    still = {id(part): hidden for hidden, part in made.items()}
+    return result.mapped(lambda part: still.get(id(part), part))
+
+
+def _made(part: Part) -> Part:
+    return replace(part, values=lax.full(part.structure.value_shape, False))
 
 
 def _is_hidden(part: Part) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _jax
 from ._jax import JaxprEqn, Program, Var
+from .bodies import branch_programs, while_programs
 from .branches import Branches
 from .bundles import ALONE, AnyEdge, Bundle
 from .graph import ComputationGraph, Edge, Vertex, pruned
@@ -148,7 +149,7 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
     """The loop of an equation that depends on active operands."""
     moving, is_live = _positions(eqn, active), [var in live for var in eqn.outvars]
     if _jax.is_while(eqn):
-        constants, program, condition = _jax.while_programs(eqn)
+        constants, program, condition = while_programs(eqn)
         # What only the condition reads does not move.
         moving = [n for n in moving if n >= eqn.params["cond_nconsts"]]
         carries = len(eqn.outvars)
@@ -168,7 +169,7 @@ def _branches(
 ) -> Branches:
     """The branches of a choice as functions of all its variables, of which active ones come first."""
     wanted = [var in live for var in eqn.outvars]
-    programs = _jax.branch_programs(eqn, variables)
+    programs = branch_programs(eqn, variables)
     return Branches(tuple(_body(each, range(len(active)), wanted, simplified, whole) for each in programs), whole)
 
 
