@@ -1,4 +1,5 @@
-"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward, in random orders, dense and sparse.
+"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward, in random orders, dense and sparse, and
+mapped over points, where loops are kernels.
 
     python benchmarks/loop_programs.py [--programs 2000] [--seed 0]
 
@@ -19,6 +20,7 @@ import numpy as np
 from jax import lax
 
 import graphax as gx
+from graphax.native import control_rules
 
 Function = Callable[..., Any]
 LENGTHS = (0, 1, 1, 2, 3, 5)
@@ -139,6 +141,11 @@ def check(seed: int) -> None:
         if sparse:
             got = jax.tree.map(lambda b: b.todense(), got, is_leaf=lambda b: isinstance(b, gx.JacobianBlock))
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10), got, want)
+    # Short loops are written out in kernels, except in every other program.
+    control_rules.WRITTEN_OUT = 400 * (seed % 2)
+    several = [np.stack([x * (1 + 0.05 * n) for n in range(5)]) for x in points]
+    got, want = (jax.jit(jax.vmap(way(function, numbers)))(*several) for way in (gx.jacve, jax.jacfwd))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9), got, want)
 
 
 def main() -> int:

@@ -1,180 +1,117 @@
 """Jacobians of loops by `graphax.jacve` and by the better mode of JAX, in turns, in float64.
 
-    python benchmarks/loops.py [--batch 1024] [--steps 100] [--cases lorenz,network] [--repeat 9]
+    python benchmarks/loops.py [--batch 1024] [--steps 100] [--cases lorenz,gru] [--repeat 9] [--float32]
 
-For each case: milliseconds of a call under `jax.jit` (and `jax.vmap` over ``--batch`` points, where that is more than
-one) by `jax.jacfwd`, `jax.jacrev` and `jacve`, the ratio of the better of these to ours, and seconds of the first call.
+For each case of which the name holds one of those given: milliseconds of a call under `jax.jit` (and `jax.vmap` over
+``--batch`` points, where that is more than one) by `jax.jacfwd`, `jax.jacrev` and `jacve`, the ratio of the better of
+these to ours, seconds of the first call, and temporary memory of ours beside `jax.jacrev`'s by XLA's own analysis. A
+mode that JAX lacks (backward through `while`) or that would take more than ``--most`` GB is left out.
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from loop_cases import CASES, Case
 
 import graphax as gx
 
-# A function of the arguments to differentiate by, and those.
-Case = tuple[Callable[..., Any], tuple[np.ndarray, ...]]
 
-
-def runge_kutta(field: Callable, y: Any, p: Any, steps: int, h: float = 0.01) -> Any:
-    def step(y, _):
-        k1 = field(y, p)
-        k2 = field(y + h / 2 * k1, p)
-        k3 = field(y + h / 2 * k2, p)
-        k4 = field(y + h * k3, p)
-        return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), None
-
-    return lax.scan(step, y, None, length=steps)[0]
-
-
-def lorenz(rng: np.random.Generator, steps: int) -> Case:
-    def field(y, p):
-        a, b, c = y
-        return jnp.stack([p[0] * (b - a), a * (p[1] - c) - b, a * b - p[2] * c])
-
-    return lambda y, p: runge_kutta(field, y, p, steps), (rng.random(3), np.array([10.0, 28.0, 8 / 3]))
-
-
-def oscillators(rng: np.random.Generator, steps: int) -> Case:
-    """A driven Van der Pol oscillator, four states and three parameters."""
-
-    def field(y, p):
-        a, b, c, d = y
-        return jnp.stack([b, p[0] * (1 - a * a) * b - a + 0.1 * c, d, -p[1] * c - p[2] * d + jnp.sin(a)])
-
-    return lambda y, p: runge_kutta(field, y, p, steps), (rng.random(4), np.array([1.5, 4.0, 0.3]))
-
-
-def lorenz_96(rng: np.random.Generator, steps: int) -> Case:
-    def field(y, p):
-        return (jnp.roll(y, -1) - jnp.roll(y, 2)) * jnp.roll(y, 1) - y + p
-
-    return lambda y: runge_kutta(field, y, 8.0, steps), (rng.random(12),)
-
-
-def network_by_weights(rng: np.random.Generator, steps: int) -> Case:
-    sequence, size = rng.normal(size=(steps, 8)), 32
-
-    def loss(weights, inputs):
-        def step(h, x):
-            h = jnp.tanh(weights @ h + inputs @ x)
-            return h, h
-
-        return jnp.sum(lax.scan(step, jnp.zeros(size), sequence)[1] ** 2)
-
-    return loss, (rng.normal(size=(size, size)) * 0.1, rng.normal(size=(size, 8)))
-
-
-def gated_by_weights(rng: np.random.Generator, steps: int) -> Case:
-    sequence, size = rng.normal(size=(steps, 8)), 24
-
-    def loss(update, reset, candidate):
-        def step(h, x):
-            both = jnp.concatenate([h, x])
-            z, r = jax.nn.sigmoid(update @ both), jax.nn.sigmoid(reset @ both)
-            h = (1 - z) * h + z * jnp.tanh(candidate @ jnp.concatenate([r * h, x]))
-            return h, None
-
-        return jnp.sum(lax.scan(step, jnp.zeros(size), sequence)[0] ** 2)
-
-    return loss, tuple(rng.normal(size=(size, size + 8)) * 0.2 for _ in range(3))
-
-
-def hidden_by_inputs(rng: np.random.Generator, steps: int) -> Case:
-    """All hidden states of a network by all of its inputs."""
-    weights, inputs = rng.normal(size=(12, 12)) * 0.2, rng.normal(size=(12, 4))
-
-    def states(sequence):
-        def step(h, x):
-            h = jnp.tanh(weights @ h + inputs @ x)
-            return h, h
-
-        return lax.scan(step, jnp.zeros(12), sequence)[1]
-
-    return states, (rng.normal(size=(min(steps, 50), 4)),)
-
-
-def kalman(rng: np.random.Generator, steps: int) -> Case:
-    """The mean of an extended Kalman filter of a pendulum, by the noises that it assumes."""
-    measured = rng.normal(size=steps)
-
-    def filtered(noises):
-        def step(carry, z):
-            mean, covariance = carry
-            moved = jnp.stack([mean[0] + 0.05 * mean[1], mean[1] - 0.05 * jnp.sin(mean[0])])
-            a = jnp.array([[1.0, 0.05], [0.0, 1.0]]).at[1, 0].set(-0.05 * jnp.cos(mean[0]))
-            covariance = a @ covariance @ a.T + noises[0] * jnp.eye(2)
-            gain = covariance[:, 0] / (covariance[0, 0] + noises[1])
-            mean = moved + gain * (z - jnp.sin(moved[0]))
-            return (mean, covariance - jnp.outer(gain, covariance[0])), None
-
-        return lax.scan(step, (jnp.zeros(2), jnp.eye(2)), measured)[0][0]
-
-    return filtered, (np.array([0.1, 0.5]),)
-
-
-CASES = {
-    case.__name__: case
-    for case in (
-        lorenz, oscillators, lorenz_96, network_by_weights, gated_by_weights, hidden_by_inputs, kalman,
-    )
-}  # fmt: skip
-
-
-def measured(case: Case, batch: int, repeat: int) -> dict[str, tuple[float, float]]:
-    """Seconds of the first call and milliseconds of others, by way; calls take turns."""
-    function, args = case
-    numbers = tuple(range(len(args)))
-    ways = {
-        "jacfwd": jax.jacfwd(function, numbers),
-        "jacrev": jax.jacrev(function, numbers),
-        "jacve": gx.jacve(function, numbers),
-    }
+def functions(case: Case, batch: int) -> tuple[dict[str, Callable], tuple[np.ndarray, ...]]:
+    """The Jacobian by each way, and arguments."""
+    ways = {name: getattr(jax, name)(case.function, case.argnums) for name in ("jacfwd", "jacrev")}
+    ways["jacve"] = gx.jacve(case.function, case.argnums)
+    args = case.args
     if batch > 1:
-        ways = {name: jax.vmap(way, in_axes=(0, *[None] * (len(args) - 1))) for name, way in ways.items()}
-        rng = np.random.default_rng(1)
-        args = (args[0] * (1 + 0.01 * rng.normal(size=(batch, *args[0].shape))), *args[1:])
-    first, times, want = {}, {name: [] for name in ways}, None
-    ways = {name: jax.jit(way) for name, way in ways.items()}
-    for name, way in ways.items():
-        start = time.perf_counter()
-        got = jax.block_until_ready(way(*args))
-        first[name] = time.perf_counter() - start
-        want = got if want is None else want
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), got, want)
+        given = args[case.batched]
+        moved = given * (1 + 0.01 * np.random.default_rng(1).normal(size=(batch, *given.shape)))
+        args = (*args[: case.batched], moved, *args[case.batched + 1 :])
+        axes = tuple(0 if n == case.batched else None for n in range(len(args)))
+        ways = {name: jax.vmap(way, in_axes=axes) for name, way in ways.items()}
+    return ways, args
+
+
+def started(way: Callable, args: Any, most: float) -> tuple[Callable, float, float] | None:
+    """A compiled function, the seconds that took, and its temporary memory in MB; None where there is none."""
+    start = time.perf_counter()
+    try:
+        compiled = jax.jit(way).lower(*args).compile()
+    except ValueError:
+        return None
+    memory = compiled.memory_analysis().temp_size_in_bytes / 1e6
+    if memory > 1e3 * most:
+        return None
+    jax.block_until_ready(compiled(*args))
+    return compiled, time.perf_counter() - start, memory
+
+
+def measured(case: Case, batch: int, repeat: int, most: float) -> dict[str, tuple[float, float, float]]:
+    """By way: milliseconds of a call, seconds of the first one, and MB; calls take turns."""
+    ways, args = functions(case, batch)
+    found = {name: made for name, way in ways.items() if (made := started(way, args, most)) is not None}
+    results = {name: compiled(*args) for name, (compiled, _, _) in found.items()}
+    exact = jax.tree.leaves(results["jacve"])[0].dtype == np.float64
+    for result in results.values():
+        assert_close(result, results["jacve"], 1e-6 if exact else 2e-2)
+    times: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(repeat):
-        for name, way in ways.items():
+        for name, (compiled, _, _) in found.items():
             start = time.perf_counter()
-            jax.block_until_ready(way(*args))
+            jax.block_until_ready(compiled(*args))
             times[name].append(time.perf_counter() - start)
-    return {name: (first[name], 1e3 * float(np.median(times[name]))) for name in ways}
+    return {name: (1e3 * float(np.median(times[name])), first, memory) for name, (_, first, memory) in found.items()}
+
+
+def assert_close(got: Any, want: Any, tolerance: float) -> None:
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * (1 + float(np.max(np.abs(b)))))
+
+
+def row(name: str, found: dict[str, tuple[float, float, float]], ratio: float) -> str:
+    def column(way: str, which: int, digits: int) -> str:
+        return f"{found[way][which]:.{digits}f}" if way in found else "–"
+
+    ways = "jacfwd", "jacrev", "jacve"
+    times, firsts = ([column(way, which, 3 - which) for way in ways] for which in (0, 1))
+    memory = [column(way, 2, 2) for way in ("jacrev", "jacve")]
+    return f"| {name} | {' | '.join(times)} | **{ratio:.2f}** | {' | '.join(firsts)} | {' | '.join(memory)} |"
+
+
+def mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--cases", default="")
     parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--most", type=float, default=4.0)
+    parser.add_argument("--float32", action="store_true")
     arguments = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
-    print("| case | jacfwd [ms] | jacrev [ms] | jacve [ms] | ratio | first jacfwd [s] | jacrev [s] | jacve [s] |")
-    print("|---|" + "--:|" * 7)
-    ratios = []
-    for name in arguments.cases.split(","):
-        found = measured(CASES[name](np.random.default_rng(0), arguments.steps), arguments.batch, arguments.repeat)
-        ratios.append(min(found["jacfwd"][1], found["jacrev"][1]) / found["jacve"][1])
-        times = " | ".join(f"{found[way][1]:.3f}" for way in ("jacfwd", "jacrev", "jacve"))
-        starts = " | ".join(f"{found[way][0]:.2f}" for way in ("jacfwd", "jacrev", "jacve"))
-        print(f"| {name} | {times} | {ratios[-1]:.2f} | {starts} |", flush=True)
-    print(f"\ngeometric mean of the ratios: {float(np.exp(np.mean(np.log(ratios)))):.2f}")
+    jax.config.update("jax_enable_x64", not arguments.float32)
+    print("| case | jacfwd [ms] | jacrev [ms] | jacve [ms] | ratio | first: jacfwd [s] | jacrev [s] | jacve [s] "
+          "| memory: jacrev [MB] | jacve [MB] |\n|---|" + "--:|" * 9)  # fmt: skip
+    ratios, small, firsts = [], [], []
+    for name, make in CASES.items():
+        if not any(part in name for part in arguments.cases.split(",")):
+            continue
+        case = make(np.random.default_rng(0), arguments.steps)
+        found = measured(case, arguments.batch, arguments.repeat, arguments.most)
+        better = min((way for way in found if way != "jacve"), key=lambda way: found[way][0])
+        ratios.append(found[better][0] / found["jacve"][0])
+        firsts.append(found["jacve"][1] / found[better][1])
+        small += [ratios[-1]] if case.states <= 12 else []
+        print(row(name, found, ratios[-1]), flush=True)
+    print(f"\nBatch {arguments.batch}, {arguments.steps} steps, {jax.default_backend()}: ratio {mean(ratios):.2f} in the "
+          f"geometric mean, {min(ratios):.2f} at least; {mean(small):.2f} of those with up to 12 states; "
+          f"first calls {mean(firsts):.2f} times as long in the mean, {max(firsts):.2f} at most")  # fmt: skip
     return 0
 
 

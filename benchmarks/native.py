@@ -68,7 +68,8 @@ def compile_time(operations=1000):
     """Seconds from statements to machine code, for a chain of about so many operations."""
     from graphax import _jax
     from graphax.native.host import host, machine_code
-    from graphax.native.loop import PointLayout, kernel_code
+    from graphax.native.memory import PointLayout
+    from graphax.native.points import kernel_code
     from graphax.native.unroll import unroll
 
     def function(x, y):

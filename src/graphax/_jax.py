@@ -124,9 +124,17 @@ def called(eqn: JaxprEqn) -> Program | None:
 
 
 def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
-    """The one result of an equation on concrete values, even while a function is traced."""
+    """The one result of an equation on concrete values, even while a function is traced, mapped over the first axis.
+
+    Operands that have only one entry along it are the same for all.
+    """
+    axes = [0 if len(operand) > 1 else None for operand in operands]
+    given = [operand if axis == 0 else operand[0] for operand, axis in zip(operands, axes, strict=True)]
     with jax.ensure_compile_time_eval():
-        return evaluate(eqn, [jax.numpy.asarray(operand) for operand in operands])[0]
+        arrays = [jax.numpy.asarray(operand) for operand in given]
+        if all(axis is None for axis in axes):
+            return evaluate(eqn, arrays)[0][None]
+        return jax.vmap(lambda *now: evaluate(eqn, now)[0], in_axes=axes)(*arrays)
 
 
 def evaluate(eqn: JaxprEqn, operands: Sequence[Any], source_info: Any = None) -> list[Any]:
@@ -182,6 +190,10 @@ def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
         yield eqn
         for inner in core.jaxprs_in_params(eqn.params):
             yield from all_equations(inner.eqns)
+
+
+def has_loops(program: Program) -> bool:
+    return any(eqn.primitive.name in ("scan", "while") for eqn in all_equations(program.equations))
 
 
 def as_equation(program: Program, like: JaxprEqn) -> JaxprEqn:

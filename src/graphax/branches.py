@@ -51,7 +51,7 @@ class Branches:
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
-        return tuple(planned(body.graph, self.whole) for body in self.bodies)
+        return tuple(planned(body.graph, self.whole)[1] for body in self.bodies)
 
     @cached_property
     def summands(self) -> dict[Pair, tuple[Summand, ...]]:

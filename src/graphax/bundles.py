@@ -9,13 +9,16 @@ of these; where both operands are plain structures they are those of `graphax.te
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from . import terms
 from .products import Product
 from .structure import Structure
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe
+
+if TYPE_CHECKING:
+    from .order import Order
 
 # The numbers of a target and of a source within their bundles; `ALONE` for a value that is in none.
 Key = tuple[int, int]
@@ -47,6 +50,10 @@ class Bundle:
     def __hash__(self):
         return self._hash
 
+    def __getstate__(self):
+        # A hash may hold for one process only.
+        return {"members": self.members}
+
     def __eq__(self, other):
         return self is other or (isinstance(other, Bundle) and self.members == other.members)
 
@@ -72,6 +79,15 @@ class Passage:
     @property
     def digest(self) -> str:
         """Identifies what edges become on their way through, and what that costs."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies what orders of the body mean."""
+        raise NotImplementedError
+
+    def with_order(self, order: "Order") -> "Passage":
+        """The same passage, with its steps planned by this order."""
         raise NotImplementedError
 
     def pushed(self, behind: Mapping[Key, AnyStructure]) -> "Passing | None":

@@ -160,7 +160,7 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
     wanted = [n < carries or kept for n, kept in enumerate(is_live)]
     body = _body(program, {*moving, *carried}, wanted, simplified, whole)
     if _jax.is_while(eqn):
-        return While(body, constants, carries, COUNTED_STEPS, False, condition, tuple(moving))
+        return While(body, constants, carries, COUNTED_STEPS, condition=condition, operands=tuple(moving))
     return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
 
 

@@ -144,8 +144,8 @@ class Explanation:
             steps = f"any ({passing.length} counted)" if passing.unbounded else passing.length
             counts = [passing.multiplications // passing.length, passing.additions // passing.length]
             source = _tail(self.graph.vertices[number].source)
-            rows.append([number, way, steps, *counts, passing.moved // 2, source])
-        names = ["vertex", "way", "steps", "mul a step", "add a step", "numbers kept", "source"]
+            rows.append([number, way, steps, _origin(passing.how.order), *counts, passing.moved // 2, source])
+        names = ["vertex", "way", "steps", "order of a step", "mul a step", "add a step", "numbers kept", "source"]
         return table("Loops: which way derivatives are carried through them", names, rows) if rows else ""
 
     def _results_table(self) -> str:
@@ -194,6 +194,13 @@ def explain(
 
 def _shape(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) or "scalar"
+
+
+def _origin(order: Order) -> str:
+    """Where an order comes from and how good it is known to be."""
+    if order.cost is None or not order.bound:
+        return order.finder
+    return f"{order.finder} ({'optimal' if order.cost <= order.bound else f'{order.cost:g}, at least {order.bound:g}'})"
 
 
 def _few(texts: Sequence[str]) -> str:

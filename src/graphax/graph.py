@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 from .bound import lower_bound
 from .bundles import AnyEdge, Bundle, Passage
+from .errors import OrderError
 from .order import Order
 from .plan import Cost, Edge, Plan, make_plan
 from .terms import terms_of
@@ -69,17 +70,26 @@ class ComputationGraph:
     @cached_property
     def has_loops(self) -> bool:
         """Whether an edge is a program that others are pushed or pulled through."""
-        return any(isinstance(edge, Passage) for edge in self.edges.values())
+        return bool(self.loops)
+
+    @cached_property
+    def loops(self) -> dict[Edge, Passage]:
+        """The edges that are programs, each between two bundles."""
+        return {edge: passage for edge, passage in self.edges.items() if isinstance(passage, Passage)}
 
     @cached_property
     def fingerprint(self) -> str:
         """Identifies the vertices and how they are connected, so that an order can be told from one for another
-        graph. Dtypes, primitives and coefficients do not matter to what an order means and are left out."""
-        description = {
+        graph. Dtypes, primitives, coefficients and numbers of steps do not matter to what an order means and are
+        left out."""
+        description: dict[str, Any] = {
             "vertices": [[v.number, v.kind, list(v.shape)] for _, v in sorted(self.vertices.items())],
             "edges": sorted(self.edges),
             "outputs": self.outputs,
         }
+        # Graphs without loops keep the fingerprints that orders on disk know them by.
+        if self.has_loops:
+            description["bodies"] = [[*edge, loop.fingerprint] for edge, loop in sorted(self.loops.items())]
         return hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
 
     @cached_property
@@ -113,7 +123,25 @@ class ComputationGraph:
         With ``whole``, blocks of small arrays are kept whole where that is quicker; without, no entry is stored that
         cannot differ from zero.
         """
-        return make_plan(self, Order.of(order, self).vertices, whole)
+        found = Order.of(order, self)
+        return make_plan(self._with_bodies(found) if found.bodies else self, found.vertices, whole)
+
+    def _with_bodies(self, order: Order) -> "ComputationGraph":
+        """The same graph, with loops whose steps are planned by the orders of their bodies.
+
+        A loop is passed when the first of its two bundles is eliminated.
+        """
+        passed = {min(edge, key=order.vertices.index): edge for edge in self.loops}
+        misplaced = [(vertex, body.fingerprint) for vertex, body in order.bodies if vertex not in passed]
+        if misplaced:
+            plan = make_plan(self, order.vertices)
+            bodies = [(vertex, passing.how.graph.fingerprint) for vertex, passing in plan.passings]
+            raise OrderError(
+                f"the order has orders for bodies of loops that are passed at {_listed(misplaced)}, but eliminating in "
+                f"this order passes {f'loops at {_listed(bodies)}' if bodies else 'no loop'}"
+            )
+        ordered = {passed[vertex]: self.loops[passed[vertex]].with_order(body) for vertex, body in order.bodies}
+        return replace(self, edges={**self.edges, **ordered})
 
     def cost(self, order: Any = "auto", counting: str = "folded") -> Cost:
         """What an elimination order costs: multiplications, additions, peak live elements."""
@@ -137,6 +165,10 @@ class ComputationGraph:
             f"{len([o for o in self.outputs if o is not None])} outputs, {len(self.edges)} edges, "
             f"fingerprint {self.fingerprint})"
         )
+
+
+def _listed(bodies: Iterable[tuple[int, str]]) -> str:
+    return ", ".join(f"vertex {vertex} (body {fingerprint or 'unknown'})" for vertex, fingerprint in bodies)
 
 
 def _descriptions(edge: AnyEdge) -> Iterator[str]:

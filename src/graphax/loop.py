@@ -5,14 +5,16 @@ body is eliminated *together with* it, its columns being the inputs of the step'
 backwards in the same way. What is carried has one structure in all steps: the fixed point of one step.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 from .bundles import AnyEdge, Bundle, Key, Passage, Passing, compose
 from .elements import Element, Time, elements_of, over_time, together
+from .errors import FingerprintError
 from .graph import ComputationGraph, Vertex, pruned
+from .order import Order
 from .plan import Plan
 from .structure import Structure, dense
 from .sums import hull
@@ -34,7 +36,8 @@ class Way:
     of the body) if pulled; of ``summed`` the second is an input.
 
     Attributes:
-        plan: of one step, together with what enters it.
+        graph: the body, together with what enters it.
+        order, plan: those of one step.
         time: how what goes over time is told from what does not.
         ends: the vertex of each member of what is behind or before the loop.
         elements: how what goes over time is read step by step.
@@ -42,6 +45,8 @@ class Way:
         summed: when pulled, those of what is summed over all steps.
     """
 
+    graph: ComputationGraph
+    order: Order
     plan: Plan
     time: Time
     ends: dict[int, int]
@@ -62,6 +67,7 @@ class Loop(Passage):
         constants, carries: how many of the inputs are constants, and how many are carried.
         length: how many steps there are.
         backward: whether it begins with the last element.
+        order: of a step, together with what enters it; None for the cheapest of a few presets.
     """
 
     body: Any
@@ -69,11 +75,12 @@ class Loop(Passage):
     carries: int
     length: int
     backward: bool = False
+    order: Order | None = None
     unbounded: ClassVar[bool] = False
 
     @cached_property
     def _content(self) -> tuple:
-        return self.graph, self.constants, self.carries, self.length, self.backward
+        return self.graph, self.constants, self.carries, self.length, self.backward, self.order
 
     def __hash__(self):
         return hash(self._content)
@@ -82,12 +89,23 @@ class Loop(Passage):
         """As of graphs: equal if edges pass through both in the same way."""
         return isinstance(other, Loop) and self._content == other._content
 
+    def __getstate__(self):
+        # The program of a body belongs to the process that traced it; elsewhere loops are only planned.
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"body": _Body(self.graph)}
+
     def __str__(self):
         return f"loop of {self.length} steps"
 
     @property
     def digest(self) -> str:
         return f"loop {self.graph.digest} {self.constants} {self.carries} {self.length} {self.backward}"
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.graph.fingerprint} {self.constants} {self.carries}"
+
+    def with_order(self, order: Order) -> "Loop":
+        return replace(self, order=order)
 
     @property
     def graph(self) -> ComputationGraph:
@@ -137,13 +155,14 @@ class Loop(Passage):
         carried = _fixed_point(start, known, one_step_on)
         ends = _ends(carried | known, 1, min(self.graph.vertices) - 1, -1)
         edges = {(self.graph.inputs[i], ends[j]): s for (i, j), s in (known | carried).items()}
-        plan = planned(_extended(self.graph, edges, ends.values(), "input"))
+        graph = _extended(self.graph, edges, ends.values(), "input")
+        order, plan = self._planned(graph, "forward")
         results: Structures = {(i - self.constants, j): s for (i, j), s in carried.items()}
         for o, vertex in list(enumerate(self.graph.outputs))[self.carries :]:
             for member, end in ends.items():
                 if vertex is not None and (vertex, end) in plan.results:
                     results[o, member] = over_time(_plain(plan.results[vertex, end]), time)
-        return self._passing(results, Way(plan, time, ends, elements, carried, {}), True)
+        return self._passing(results, Way(graph, order, plan, time, ends, elements, carried, {}), True)
 
     def pulled(self, before: Mapping[Key, AnyStructure]) -> Passing | None:
         start = {key: s for key, s in before.items() if key[1] < self.carries}
@@ -165,7 +184,8 @@ class Loop(Passage):
             for (m, o), s in (known | carried).items()
             if (vertex := self.graph.outputs[o]) is not None
         }
-        plan = planned(_extended(self.graph, edges, ends.values(), "output"))
+        graph = _extended(self.graph, edges, ends.values(), "output")
+        order, plan = self._planned(graph, "backward")
         results: Structures = {(m, self.constants + c): s for (m, c), s in carried.items()}
         summed = {}
         for n, vertex in enumerate(self.graph.inputs):
@@ -177,7 +197,21 @@ class Loop(Passage):
                     results[member, n] = transposed(over_time(transposed(found), time))
                 else:
                     results[member, n] = summed[member, n] = pattern_of(found)
-        return self._passing(results, Way(plan, time, ends, elements, carried, summed), False)
+        return self._passing(results, Way(graph, order, plan, time, ends, elements, carried, summed), False)
+
+    def _planned(self, graph: ComputationGraph, way: str) -> tuple[Order, Plan]:
+        """The order and the plan of a step: those given, or the cheapest of the presets."""
+        given = self.order
+        if given is None:
+            return planned(graph)
+        if given.fingerprint not in ("", graph.fingerprint):
+            raise FingerprintError(
+                f"an order for the body of a {self} was made for the graph {given.fingerprint} ({len(given)} vertices "
+                f"to eliminate), but carrying derivatives {way} through this body has the graph {graph.fingerprint} "
+                f"({len(graph.intermediates)} to eliminate). The body, the way through it and what is carried must be "
+                f"those the order was found with; otherwise find an order again."
+            )
+        return Order.of(given, graph), graph.plan(given)
 
     def _passing(self, results: Structures, way: Way, forward: bool) -> Passing | None:
         if not results:
@@ -197,6 +231,13 @@ class Loop(Passage):
             2 * self.length * kept,
             self.unbounded,
         )
+
+
+@dataclass(frozen=True)
+class _Body:
+    """What is left of a derivation where there is no program."""
+
+    graph: ComputationGraph
 
 
 def _plain(edge: AnyEdge) -> AnyStructure:
@@ -233,16 +274,24 @@ def _extended(
     inputs, outputs = (ends, graph.outputs) if kind == "input" else (graph.inputs, ends)
     kept = pruned({**graph.edges, **edges}, set(inputs), set(outputs))
     present = {vertex for edge in kept for vertex in edge} | set(inputs)
-    vertices = {}
-    for number in sorted(present):
-        known = graph.vertices.get(number)
-        shape, dtype, name = (known.shape, known.dtype, known.name) if known else ((), None, kind)
-        role = "input" if number in inputs else "output" if number in outputs else "intermediate"
-        vertices[number] = Vertex(number, role, shape, dtype, name)
+    vertices = {**graph.vertices, **_end_vertices(edges, ends, kind)}
+    roles = dict.fromkeys(present, "intermediate") | dict.fromkeys(outputs, "output") | dict.fromkeys(inputs, "input")
+    vertices = {number: replace(vertices[number], kind=roles[number]) for number in sorted(present)}
     wanted = tuple(o if o in present else None for o in outputs)
     return ComputationGraph(vertices, inputs, wanted, kept, graph.numbered, graph.simplified, ())
 
 
-def planned(graph: ComputationGraph, whole: bool = True) -> Plan:
-    """The plan of a body: the cheapest of some presets."""
-    return min((graph.plan(name, whole) for name in _ORDERS), key=lambda plan: plan.cost().operations)
+def planned(graph: ComputationGraph, whole: bool = True) -> tuple[Order, Plan]:
+    """The cheapest of some presets for a body, and its plan."""
+    found = [(order, graph.plan(order, whole)) for order in (Order.of(name, graph) for name in _ORDERS)]
+    return min(found, key=lambda pair: pair[1].cost().operations)
+
+
+def _end_vertices(edges: Mapping[tuple[int, int], AnyStructure], ends: Sequence[int], kind: str) -> dict[int, Vertex]:
+    """New inputs, or new outputs, of the shapes that their edges have."""
+    if kind == "input":
+        shapes = {source: structure.inp_shape for (_, source), structure in edges.items()}
+    else:
+        shapes = {target: structure.out_shape for (target, _), structure in edges.items()}
+    name = "source" if kind == "input" else "target"
+    return {end: Vertex(end, kind, shapes[end], None, f"{name} {n}") for n, end in enumerate(ends) if end in shapes}

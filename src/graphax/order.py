@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import index
 from pathlib import Path
@@ -26,6 +26,8 @@ class Order:
         fingerprint: that of the graph it was made for; empty for an order of unknown origin.
         finder, seed, cost, bound: where the order comes from and what is known of it.
         simplified: True if the vertex numbers are those of the simplified graph.
+        bodies: orders for the bodies of loops, each with the vertex at whose elimination the loop is passed; may be
+            given as a dictionary. Steps of other loops are planned by the cheapest of a few presets.
     """
 
     vertices: tuple[int, ...]
@@ -35,6 +37,7 @@ class Order:
     cost: float | None = None
     bound: float | None = None
     simplified: bool = False
+    bodies: tuple[tuple[int, Order], ...] = ()
 
     def __post_init__(self):
         try:
@@ -43,6 +46,7 @@ class Order:
             raise OrderError(
                 f"an Order holds vertex numbers, such as (3, 1, 2), but was given {self.vertices!r}"
             ) from None
+        object.__setattr__(self, "bodies", _bodies(self.bodies))
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the order as JSON."""
@@ -93,6 +97,18 @@ def loaded(order: Any) -> Any:
     """``order``, read from its file if it is a path."""
     is_path = isinstance(order, os.PathLike) or (isinstance(order, str) and order.endswith(".json"))
     return Order.load(order) if is_path else order
+
+
+def _bodies(given: Any) -> tuple[tuple[int, Order], ...]:
+    """Orders of bodies by vertex, ascending; those from a file are still plain data."""
+    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+    try:
+        found = {index(vertex): body if isinstance(body, Order) else Order(**body) for vertex, body in pairs}
+    except (TypeError, ValueError) as error:
+        raise OrderError(
+            f"the bodies of an Order are Orders by vertex, such as {{4: Order((2, 1))}}, but are {given!r} ({error})"
+        ) from None
+    return tuple(sorted(found.items()))
 
 
 def _explicit(order: Any, graph: ComputationGraph) -> Order:

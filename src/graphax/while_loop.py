@@ -6,7 +6,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from .bundles import Bundle, Key, Memberwise, Passing, compose
+from .graph import ComputationGraph
 from .loop import Loop, Structures
+from .order import Order
 from .structure import identity
 from .terms import AnyStructure
 
@@ -21,6 +23,14 @@ class Through:
     units: Structures
     pushing: Passing
     product: Memberwise
+
+    @property
+    def graph(self) -> ComputationGraph:
+        return self.pushing.how.graph
+
+    @property
+    def order(self) -> Order:
+        return self.pushing.how.order
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +52,9 @@ class While(Loop):
     def _content(self) -> tuple:
         return (*super()._content, self.operands)
 
+    def __getstate__(self):
+        return super().__getstate__() | {"condition": None}
+
     def __str__(self):
         return "loop of any number of steps"
 
@@ -52,8 +65,8 @@ class While(Loop):
     @cached_property
     def _whole(self) -> tuple[Structures, Passing | None]:
         """The units of all operands, pushed."""
-        inputs = self.body.traced.program.inputs
-        units: Structures = {(n, n): identity(inputs[n].aval.shape) for n in self.operands}
+        vertices, inputs = self.graph.vertices, self.graph.inputs
+        units: Structures = {(n, n): identity(vertices[inputs[n]].shape) for n in self.operands}
         return units, self.pushed(units)
 
     def pulled(self, before: Mapping[Key, AnyStructure]) -> Passing | None:

@@ -1,5 +1,8 @@
 """Derivatives carried through loops, forward and backward, one elimination a step."""
 
+import pickle
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import loop_programs
@@ -8,7 +11,7 @@ import pytest
 from jax import lax
 
 import graphax as gx
-from graphax import execute
+from graphax import Order, execute
 from graphax.loop import Loop
 from tests.graphax.counting import count_arithmetic
 
@@ -168,3 +171,109 @@ def test_explain_says_which_way_a_loop_is_passed():
     text = str(gx.explain(CASES["a loss"][0], *CASES["a loss"][1]))
     assert "backward" in text
     assert "numbers kept" in text
+
+
+def graph_of(name):
+    function, args = CASES[name]
+    return gx.build_graph(function, *args, argnums=tuple(range(len(args))))
+
+
+def with_bodies(graph, outer, inner):
+    """An order, and orders for all bodies that it passes through, also for those inside of bodies."""
+    order = Order.of(outer, graph)
+    passings = graph.plan(order).passings
+    return replace(order, bodies={vertex: with_bodies(passing.how.graph, inner, inner) for vertex, passing in passings})
+
+
+@pytest.mark.parametrize("inner", ["fwd", "rev", "markowitz"])
+@pytest.mark.parametrize("outer", ["fwd", "rev"])
+@pytest.mark.parametrize("name", ["a trajectory", "a loss", "a loop in a loop", "between other values"])
+def test_steps_follow_the_orders_of_bodies(name, outer, inner):
+    function, args = CASES[name]
+    numbers, graph = tuple(range(len(args))), graph_of(name)
+    order = with_bodies(graph, outer, inner)
+    (passing,) = (passing for _, passing in graph.plan(order).passings)
+    assert passing.how.plan.order == Order.of(inner, passing.how.graph).vertices
+    assert passing.multiplications == passing.length * passing.how.plan.cost().multiplications
+    got, want = gx.jacve(function, numbers, order=order)(*args), jax.jacfwd(function, numbers)(*args)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-11), got, want)
+
+
+def test_orders_of_bodies_nest():
+    graph = graph_of("a loop in a loop")
+    order = with_bodies(graph, "fwd", "rev")
+    ((_, body),) = order.bodies
+    assert len(body.bodies) == 1
+    assert graph.cost(order) != graph.cost(replace(order, bodies={1: replace(body, bodies=())}))
+
+
+@pytest.mark.parametrize("outer", ["fwd", "rev"])
+def test_a_plan_with_orders_of_bodies_is_not_taken_for_one_without(outer):
+    graph = graph_of("a trajectory's end")
+    costs = [graph.cost(with_bodies(graph, outer, inner)) for inner in ("fwd", "rev", "markowitz")]
+    assert len(set(costs)) > 1
+    assert graph.cost(outer).operations <= min(cost.operations for cost in costs)
+
+
+def test_an_order_for_another_body_names_both():
+    graph, other = graph_of("a trajectory's end"), graph_of("a loss")
+    order, foreign = with_bodies(graph, "fwd", "rev"), with_bodies(other, "fwd", "rev")
+    with pytest.raises(gx.FingerprintError, match="loop of 5 steps") as caught:
+        graph.plan(replace(order, bodies=foreign.bodies))
+    assert all(body.fingerprint in str(caught.value) for _, body in (*order.bodies, *foreign.bodies))
+
+
+def test_an_order_for_the_other_way_through_a_body_names_both():
+    graph = graph_of("a trajectory's end")
+    forward, backward = (with_bodies(graph, outer, "rev") for outer in ("fwd", "rev"))
+    ((first, ahead),), ((second, back),) = forward.bodies, backward.bodies
+    with pytest.raises(gx.OrderError, match=rf"vertex {second} \(body {back.fingerprint}\), but .* vertex {first} "):
+        graph.plan(replace(forward, bodies=backward.bodies))
+    with pytest.raises(gx.FingerprintError, match=f"{back.fingerprint} .* forward .* {ahead.fingerprint} "):
+        graph.plan(replace(forward, bodies={first: back}))
+
+
+def test_an_order_of_a_body_where_there_is_no_loop_is_refused():
+    graph = gx.build_graph(lambda x: jnp.sin(jnp.cos(jnp.exp(x))), HIDDEN)
+    with pytest.raises(gx.OrderError, match=r"vertex 1 \(body unknown\), but .* passes no loop"):
+        graph.plan(Order((1, 2), bodies={1: Order(())}))
+
+
+def test_fingerprints_cover_bodies_but_not_how_often_they_run():
+    def graph(body, steps):
+        return gx.build_graph(lambda x: lax.scan(lambda c, _: (body(c), None), x, None, length=steps)[0], HIDDEN)
+
+    once, twice = lambda c: jnp.sin(c) * c, lambda c: jnp.sin(jnp.sin(c)) * c
+    assert graph(once, 3).fingerprint == graph(once, 4).fingerprint
+    assert graph(once, 3).digest != graph(once, 4).digest
+    assert graph(once, 3).fingerprint != graph(twice, 3).fingerprint
+    inside = [
+        graph(lambda c, body=body: lax.scan(lambda c, _: (body(c), None), c, None, 2)[0], 3) for body in (once, twice)
+    ]
+    assert inside[0].fingerprint != inside[1].fingerprint
+
+
+@pytest.mark.parametrize("name", ["a trajectory", "a loop in a loop"])
+def test_graphs_with_loops_are_planned_elsewhere_as_well(name):
+    graph = graph_of(name)
+    copy = pickle.loads(pickle.dumps(graph))
+    assert copy == graph
+    order = with_bodies(graph, "rev", "fwd")
+    assert copy.cost(order) == graph.cost(order)
+
+
+def test_explain_names_the_orders_of_bodies():
+    function, args = CASES["a trajectory's end"]
+    graph = graph_of("a trajectory's end")
+    ((vertex, body),) = with_bodies(graph, "rev", "rev").bodies
+    order = replace(Order.of("rev", graph), bodies={vertex: replace(body, finder="search", cost=33, bound=33)})
+    assert "search (optimal)" in str(gx.explain(function, *args, order=order, argnums=(0, 1)))
+
+
+def test_orders_of_bodies_serve_any_number_of_steps():
+    def graph(steps):
+        cube = lambda y, _: (y + 0.1 * jnp.sin(y * y) * y[0], None)
+        return gx.build_graph(lambda y: lax.scan(cube, y, None, length=steps)[0], STATE)
+
+    order = with_bodies(graph(3), "rev", "markowitz")
+    assert 3 * graph(40).cost(order).multiplications == 40 * graph(3).cost(order).multiplications

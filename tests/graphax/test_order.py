@@ -42,6 +42,26 @@ def test_an_order_survives_its_file(tmp_path):
     assert len(order) == 4
 
 
+def test_orders_of_bodies_survive_their_file(tmp_path):
+    inner = gx.Order((2, 1), "ab", bodies={1: gx.Order((4, 5), "cd", seed=3)})
+    order = gx.Order((3, 1, 2, 4), graph().fingerprint, bodies={4: inner, np.int32(2): gx.Order((1,))})
+    order.save(tmp_path / "order.json")
+    assert gx.Order.load(tmp_path / "order.json") == order
+    assert [vertex for vertex, _ in order.bodies] == [2, 4]
+
+
+def test_files_from_before_there_were_bodies_are_read(tmp_path):
+    path = tmp_path / "order.json"
+    path.write_text('{"vertices": [4, 3, 2, 1], "fingerprint": "", "finder": "rev", "seed": null, "cost": 4}')
+    assert gx.Order.load(path) == gx.Order((4, 3, 2, 1), finder="rev", cost=4)
+
+
+@pytest.mark.parametrize("bodies", [3, (3,), {3: 4}, {"x": gx.Order(())}, {3: {"surprise": 1}}])
+def test_bodies_are_orders_by_vertex(bodies):
+    with pytest.raises(gx.OrderError, match="are Orders by vertex"):
+        gx.Order((1, 2), bodies=bodies)
+
+
 def test_an_order_found_on_the_simplified_graph_is_used_on_it():
     redundant = lambda x: jnp.sin(x) * jnp.exp(jnp.sin(x))
     simplified = gx.build_graph(redundant, 0.3, simplify=True)
@@ -92,6 +112,7 @@ def test_an_order_for_another_graph_names_both():
     "text",
     [
         "", "{", "[1, 2]", "{}", '{"vertices": "x"}', '{"vertices": [1], "surprise": 2}', '{"vertices": null}',
+        '{"vertices": [1], "bodies": [[2, {"vertices": "x"}]]}',
         pytest.param("[" * 100_000, id="nested without end"),
     ],
 )  # fmt: skip

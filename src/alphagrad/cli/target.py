@@ -49,8 +49,8 @@ class Target:
         """The lines of Python that use an order; ``saved`` is the file it is in."""
         if saved is not None:
             written = json.dumps(saved, ensure_ascii=False)
-        elif order.simplified:
-            written = f'graphax.Order({order.vertices}, fingerprint="{order.fingerprint}", simplified=True)'
+        elif order.simplified or order.bodies:
+            written = _written(order)
         else:
             written = str(list(order.vertices))
         return [
@@ -58,6 +58,14 @@ class Target:
             f"from {self.module} import {re.split(r'[.(]', self.name)[0]}",
             f"graphax.jacve({self.name}, order={written}, argnums={self.argnums})",
         ]
+
+
+def _written(order: Order) -> str:
+    """An order, with those of its bodies, as Python."""
+    simplified = ", simplified=True" if order.simplified else ""
+    bodies = ", ".join(f"{vertex}: {_written(body)}" for vertex, body in order.bodies)
+    held = f", bodies={{{bodies}}}" if bodies else ""
+    return f'graphax.Order({order.vertices}, fingerprint="{order.fingerprint}"{simplified}{held})'
 
 
 def find(text: str, args: str | None = None, argnums: str | None = None) -> Target:

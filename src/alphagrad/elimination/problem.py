@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from graphax import ComputationGraph, Cost
+from graphax import ComputationGraph, Cost, Order
 from graphax.bound import vertex_bounds
 
 from ..errors import SearchError
@@ -81,6 +81,9 @@ class Problem:
 
     def cost(self, nodes: np.ndarray) -> Cost:
         """What eliminating in this order costs: the same numbers as `graphax.Plan.cost`."""
+        if self.graph.has_loops:
+            # Kernels know products of two edges only. Several pass through a loop together, for less than one by one.
+            return self.graph.cost(self.vertices(nodes), self.objective.counting)
         self.charged(nodes)
         peak = int(self.net.peak[: self.size].max(initial=self._stored_first))
         multiplications, additions = int(self.net.now[MULTIPLICATIONS]), int(self.net.now[ADDITIONS])
@@ -102,6 +105,12 @@ class Problem:
 
     def value(self, nodes: np.ndarray) -> float:
         return self.key(nodes)[0]
+
+    def value_of(self, order: Order) -> float:
+        """The objective for an order with the orders of its bodies."""
+        if order.bodies:
+            return self.objective.value(self.graph.cost(order, self.objective.counting))
+        return self.value(self.nodes(order.vertices))
 
     @property
     def scalar(self) -> bool:

@@ -9,6 +9,9 @@ from typing import Any
 
 from ..errors import SearchError
 
+# What a search for a part of a problem has at least.
+LEAST_SECONDS = 0.05
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -47,6 +50,13 @@ class Budget:
     @property
     def most_seconds(self) -> float:
         return self.seconds or math.inf
+
+    def left(self, seconds: float = 0.0, evaluations: int = 0, among: int = 1) -> "Budget":
+        """What is left of it after so much, for each of so many searches; never nothing."""
+        return Budget(
+            None if self.seconds is None else max((self.seconds - seconds) / among, LEAST_SECONDS),
+            None if self.evaluations is None else max((self.evaluations - evaluations) // among, 1),
+        )
 
     def spent(self, seconds: float, evaluations: int) -> bool:
         """Whether a search that has taken so much ends."""

@@ -204,7 +204,10 @@ def branch(net, table, prices, tree, nodes):
 
 
 def exact(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Branch and bound; if it ends, its best order is optimal and so is the bound it reports."""
+    """Branch and bound; if it ends, its best order is optimal and so is the bound it reports.
+
+    Of graphs with loops it reports none: what kernels count is more than what the order costs.
+    """
     if problem.objective.minimize == "peak":
         return
     incumbent = cheapest(problem, starts)
@@ -215,5 +218,5 @@ def exact(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Ste
         problem.call(branch, tree, PAUSE, prices=problem.plain_prices)
         improved = tree.upper[0] < upper
         upper = tree.upper[0]
-        proven = 0.0 if tree.at[OPEN] else problem.value(tree.best)
+        proven = 0.0 if tree.at[OPEN] or problem.graph.has_loops else problem.value(tree.best)
         yield Step(tree.best.copy() if improved else None, int(tree.at[NODES]), proven)

@@ -20,6 +20,7 @@ from ..elimination.objective import Objective
 from ..errors import SearchError
 from ..runtime.cost_model import CostModel, measured, rank_correlation, repeated, this_machine
 from ..runtime.workload import kernel_statements, workload
+from .bodies import search_bodies
 from .budget import Budget, Progress
 from .result import SearchResult
 from .run import Trial, run
@@ -133,7 +134,7 @@ def fastest(target: MappedFunction, trial: Trial, progress: Callable[[Progress],
     results, stopped = [], "budget"
     share = Budget(max(0.05, budget.seconds * SEARCHING / TRIALS), budget.evaluations)
     for number in range(TRIALS):
-        results.append(run(replace(trial, budget=share, seed=trial.seed + number), progress))
+        results.append(search_bodies(replace(trial, budget=share, seed=trial.seed + number), run, progress))
         if results[-1].stopped == "interrupted":
             stopped = "interrupted"
             break
@@ -180,7 +181,7 @@ def _presets(graph: ComputationGraph) -> Iterator[Order]:
 
 
 def _distinct(orders: Sequence[Order]) -> list[Order]:
-    return list({order.vertices: order for order in reversed(orders)}.values())[::-1]
+    return list({(order.vertices, order.bodies): order for order in reversed(orders)}.values())[::-1]
 
 
 def _predicted(target: MappedFunction, model: CostModel | None, order: Order) -> Candidate:

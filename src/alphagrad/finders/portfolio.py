@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, permutations
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from .windows import windows
 SMALL, MODERATE = 16, 60
 # Up to this size the policy is asked; it looks at the neighbours of neighbours.
 POLICY_LIMIT = 1000
+# All orders of a graph with loops are tried if it has no more vertices than this.
+FEW = 5
 
 
 def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
@@ -37,6 +39,9 @@ def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step
         if step.nodes is not None:
             orders.append(step.nodes)
         yield step
+    if problem.graph.has_loops and problem.size <= FEW:
+        yield from (Step(np.array(nodes, np.int32), 1) for nodes in permutations(range(problem.size)))
+        return
     best = cheapest(problem, orders)
     if problem.size <= SMALL:
         for step in exact(problem, seed, [best]):

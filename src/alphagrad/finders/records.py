@@ -99,8 +99,7 @@ def _checked(path: Path, graph: ComputationGraph, objective: Objective) -> Order
     content = json.loads(path.read_text(encoding="utf-8"))
     order = Order(**{name: value for name, value in content.items() if name not in ("objective", "counts")})
     order = Order.of(order, graph)
-    problem = Problem(graph, objective)
-    value = problem.value(problem.nodes(order.vertices))
+    value = Problem(graph, objective).value_of(order)
     if value != order.cost or f"{value:g}" != path.stem:
         raise ValueError(f"it says {order.cost} but its order costs {value}")
     return order

@@ -1,6 +1,7 @@
 """What a search found."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphax import ComputationGraph, Cost, Order
@@ -24,6 +25,8 @@ class SearchResult:
         stopped: why the search ended: "optimal", "budget", "exhausted" (nothing left to try), "interrupted"
             or "workers died".
         graph: the graph that was searched.
+        bodies: what was found for the bodies of loops, each with the vertex at whose elimination the loop is passed.
+            Costs and bounds of a body are those of one step.
     """
 
     order: Order
@@ -36,6 +39,7 @@ class SearchResult:
     seconds: float
     stopped: str
     graph: ComputationGraph
+    bodies: "tuple[tuple[int, SearchResult], ...]" = field(default=(), kw_only=True)
 
     @property
     def optimal(self) -> bool:
@@ -52,6 +56,8 @@ class SearchResult:
         """What is known of the optimum, in words."""
         if self.optimal:
             return "optimal"
+        if self.graph.has_loops:
+            return "no lower bound is known for a graph with loops"
         return f"no order is more than {self.gap:.1%} cheaper (none is below {self.bound:g})"
 
     def compared(self) -> list[tuple[str, Cost]]:
@@ -74,6 +80,7 @@ class SearchResult:
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "stopped": self.stopped,
+            "bodies": [{"vertex": vertex, **body.as_dict()} for vertex, body in self.bodies],
         }
 
     def __str__(self):
@@ -83,7 +90,17 @@ class SearchResult:
         ]
         columns = ["order", "multiplications", "additions", "peak", str(self.objective)]
         text = table(f"{len(self.graph.intermediates)} vertices to eliminate", columns, rows)
+        if self.bodies:
+            columns = ["passed at", "vertices", "multiplications", "additions", "certificate"]
+            text += "\n\n" + table("Steps of loops", columns, list(self._steps())) + "\n"
         return (
             f"{text}\n{self.certificate}; {self.evaluations:,} orders in {self.seconds:.1f} s, "
             f"stopped: {self.stopped}, seed {self.order.seed}"
         )
+
+    def _steps(self, outside: str = "") -> Iterator[list[Any]]:
+        """A row for each body, followed by those inside of it."""
+        for vertex, body in self.bodies:
+            size, cost = len(body.graph.intermediates), body.cost
+            yield [f"{outside}{vertex}", size, cost.multiplications, cost.additions, body.certificate]
+            yield from body._steps(f"{outside}{vertex} → ")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 from graphax import ComputationGraph, GraphaxError, Order, build_graph
@@ -11,6 +12,7 @@ from ..elimination.objective import Objective
 from ..errors import SearchError, whole_number
 from ..tasks.task import Task
 from . import records
+from .bodies import search_bodies
 from .budget import Budget, Progress
 from .fastest import COUNTED, MappedFunction, fastest
 from .pool import run_on
@@ -39,6 +41,8 @@ def search(
     record: bool = True,
 ) -> SearchResult:
     """Look for an elimination order with a low cost, and say how low it can be.
+
+    Of a graph with loops it searches the bodies, too: its order has theirs, and its result says how low each can be.
 
     Args:
         target: a function, with example arguments; or a graph, or a `Task`, without.
@@ -85,7 +89,8 @@ def search(
     if minimize == "runtime":
         return fastest(_timed(target, args, argnums, has_aux, batch_axes), trial, progress)
     in_process = workers == 1 and executor is None
-    result = run(trial, progress) if in_process else run_on(executor, workers, trial, progress)
+    find = run if in_process else partial(run_on, executor, workers)
+    result = search_bodies(trial, find, progress)
     if record:
         records.offer(result)
     return result

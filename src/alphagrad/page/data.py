@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from graphax import ComputationGraph
 from graphax.bundles import AnyEdge
 from graphax.graph import Edge, Vertex
 
@@ -13,19 +14,21 @@ from ..elimination.structures import StructureTable
 from .algebra import algebra_of, described
 from .layout import lay_out
 from .replay import Replay
-from .view import View
+from .view import View, way_of
 
 
 def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
     """Everything that the page shows of one function.
 
     An edge is four numbers: target, source, its place in ``structures``, and its coefficient, null where it has
-    values. Lists of edges are flat.
+    values. Lists of edges are flat. The bodies of loops are such data themselves; an order has a row for each loop that
+    it passes: the vertex, the place of the body, and how it is passed.
     """
     structures = StructureTable(coefficients=False)
     graph = view.graph
     edges = _flat(graph.edges.items(), structures)
-    orders = [_order(replay, structures) for replay in view.replays]
+    places = {body: place for place, body in enumerate(view.bodies)}
+    orders = [{**_order(replay, structures), "bodies": _passed(replay, places)} for replay in view.replays]
     algebra = algebra_of(graph, view.counting, structures)
     layout = lay_out(graph)
     return {
@@ -42,6 +45,7 @@ def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, A
         "structures": described(structures),
         "algebra": algebra,
         "timings": list(timings),
+        "bodies": [page_data(body) for body in view.bodies.values()],
     }
 
 
@@ -72,6 +76,14 @@ def source_of(vertex: Vertex) -> tuple[str, str]:
 def _order(replay: Replay, structures: StructureTable) -> dict[str, Any]:
     steps = [[m.vertex, m.multiplications, m.additions, _flat(m.edges.items(), structures)] for m in replay.moves]
     return {**replay.summary(), "steps": steps}
+
+
+def _passed(replay: Replay, places: dict[ComputationGraph, int]) -> list[list[Any]]:
+    passings = [(vertex, passing) for vertex, passing in replay.plan.passings if passing.how.graph in places]
+    return [
+        [vertex, places[passing.how.graph], f"{way_of(passing)}, {passing.length} step{'s'[: passing.length != 1]}"]
+        for vertex, passing in passings
+    ]
 
 
 def _flat(edges: Iterable[tuple[Edge, AnyEdge]], structures: StructureTable) -> list[Any]:

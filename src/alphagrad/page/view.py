@@ -1,16 +1,19 @@
 """What there is to see of a function: its graph, orders of it, and how low their cost can be."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from graphax import ComputationGraph, Order
+from graphax.bundles import Passing
 from graphax.presets import PRESETS
 
 from ..elimination.objective import Objective
 from ..errors import SearchError
 from ..finders.budget import Budget, Progress
+from ..finders.result import SearchResult
 from ..finders.search import search
 from .replay import Replay
 
@@ -32,6 +35,7 @@ class View:
         replays: the orders.
         bound: no order takes fewer multiplications.
         searched: whether a search proved the bound; if not it is from minimum cuts.
+        proven: bounds that a search proved, also for bodies of loops.
     """
 
     title: str
@@ -40,6 +44,31 @@ class View:
     replays: tuple[Replay, ...]
     bound: int
     searched: bool
+    proven: dict[ComputationGraph, float] = field(default_factory=dict)
+
+    @cached_property
+    def bodies(self) -> "dict[ComputationGraph, View]":
+        """The bodies of loops that orders pass through, each with what those orders do in a step of it."""
+        titles: dict[ComputationGraph, str] = {}
+        replays: dict[ComputationGraph, dict[str, Replay]] = {}
+        for replay in self.replays:
+            for vertex, passing in replay.plan.passings:
+                body, order = passing.how.graph, passing.how.order
+                if len(body.vertices) <= MOST_VERTICES:
+                    inside = Replay.of(replay.name, body, order, self.counting, order.finder)
+                    replays.setdefault(body, {}).setdefault(replay.name, inside)
+                    titles.setdefault(body, f"{self.title} › loop at {vertex}, {way_of(passing)}")
+        return {body: self._inside(titles[body], body, tuple(named.values())) for body, named in replays.items()}
+
+    def _inside(self, title: str, body: ComputationGraph, replays: tuple[Replay, ...]) -> "View":
+        cut = body.lower_bound("multiplications", self.counting)
+        bound = max(cut, int(self.proven.get(body, 0)))
+        return View(title, body, self.counting, replays, bound, bound > cut, self.proven)
+
+
+def way_of(passing: Passing) -> str:
+    """Which way derivatives are carried through a loop, in a word."""
+    return "forward" if passing.forward else "backward"
 
 
 def make_view(
@@ -60,17 +89,25 @@ def make_view(
     objective = Objective.of("multiplications", counting)
     check_size(graph)
     cut = graph.lower_bound("multiplications", counting)
-    replays, bound = [], cut
+    replays: list[Replay] = []
+    proven: dict[ComputationGraph, float] = {}
     for name in orders:
         if isinstance(name, str) and name == BEST:
             result = search(graph, budget=Budget.of(budget), minimize=objective, resume=True, progress=progress)
             if result.stopped == "interrupted":
                 raise KeyboardInterrupt
             replays.append(Replay.of("best known", graph, result.order, counting, result.order.finder))
-            bound = max(bound, int(result.bound))
+            proven = _proven(result)
         else:
             replays.append(_named(name, graph, counting))
-    return View(title, graph, counting, tuple(replays), bound, bound > cut)
+    bound = max(cut, int(proven.get(graph, 0)))
+    return View(title, graph, counting, tuple(replays), bound, bound > cut, proven)
+
+
+def _proven(result: SearchResult) -> dict[ComputationGraph, float]:
+    """The bounds of a graph and of all bodies inside of it."""
+    inside = [_proven(body) for _, body in result.bodies]
+    return {graph: bound for found in inside for graph, bound in found.items()} | {result.graph: result.bound}
 
 
 def check_size(graph: ComputationGraph) -> None:

@@ -11,10 +11,11 @@ from math import prod
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from . import host, unroll_rules
+from . import control_rules, host
 from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
+from .results import check_room, results_outside
 from .unroll import LIMIT, unroll
 
 __all__ = ["as_kernel", "check_available", "set_threads"]
@@ -24,7 +25,7 @@ __all__ = ["as_kernel", "check_available", "set_threads"]
 LIMIT_UNASKED = 8_000
 STATEMENTS_OF_A_RESULT = 4
 
-assert unroll_rules.RULES
+assert control_rules.one_of is not None
 
 
 def check_available(required: bool) -> None:
@@ -39,11 +40,19 @@ def check_available(required: bool) -> None:
 
 def as_kernel(program: Program, required: bool) -> Kernel:
     """A program from arrays to arrays as a kernel; `NativeError` where that is not possible."""
-    results = sum(prod(_jax.shape(atom)) for atom in program.outputs)
-    room = LIMIT if required else LIMIT_UNASKED - STATEMENTS_OF_A_RESULT * results
-    if room < 0:
-        raise NativeError(f"compiling {results:,} elements of results would take long")
+    limit = LIMIT if required else LIMIT_UNASKED
     try:
-        return Kernel(program, unroll(program, room), required)
+        if not required and not _jax.has_loops(program):
+            _check_results(0, sum(prod(_jax.shape(atom)) for atom in program.outputs))
+        statements = unroll(program, limit)
+        check_room(statements)
+        if not required:
+            _check_results(statements.operations, results_outside(statements))
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
+    return Kernel(program, statements, required)
+
+
+def _check_results(operations: int, results: int) -> None:
+    if operations + STATEMENTS_OF_A_RESULT * results > LIMIT_UNASKED:
+        raise NativeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")

@@ -5,7 +5,8 @@ cosine of one angle, say) may just ask for it twice.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -115,17 +116,26 @@ class Emitter:
 
     Attributes:
         exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
+        block: the label of what is being written; instructions in sequence, up to a jump.
         lines: the instructions so far.
-        declarations: the functions that they call.
+        declarations: the functions that they call, and constants.
+        allocations: the memory that they use, which is reserved before the first of them.
     """
 
     lanes: int
     exact: bool = True
+    block: str = "entry"
     lines: list[str] = field(default_factory=list)
     declarations: set[str] = field(default_factory=set)
+    allocations: list[str] = field(default_factory=list)
     huge: Value | None = None
     _seen: dict[str, str] = field(default_factory=dict)
     _noted: set[str] = field(default_factory=set)
+    _names: int = 0
+
+    @property
+    def text(self) -> str:
+        return "\n".join(f"  {line}" for line in self.lines)
 
     def type(self, kind: str) -> str:
         scalar = _TYPES[kind][0]
@@ -149,9 +159,38 @@ class Emitter:
         """The result of an instruction without effects."""
         name = self._seen.get(instruction)
         if name is None:
-            name = self._seen[instruction] = f"%v{len(self._seen)}"
+            name = self._seen[instruction] = self.fresh("%v")
             self.lines.append(f"{name} = {instruction}")
         return Value(self, name, kind)
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing else has."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+    def begin(self, label: str) -> None:
+        """Go on behind a label; what is before it has ended with a jump."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What is written in a loop is not there for what comes after it."""
+        outside = self._seen
+        self._seen = dict(outside)
+        yield
+        self._seen = outside
+
+    def allocate(self, room: str) -> str:
+        name = self.fresh("%room")
+        self.allocations.append(f"{name} = alloca {room}, align 64")
+        return name
+
+    def constant(self, content: str) -> str:
+        """The name of a constant in memory."""
+        name = self.fresh(f"@{'exact' if self.exact else 'quick'}.table")
+        self.declarations.add(f"{name} = internal constant {content}")
+        return name
 
     def perform(self, instruction: str) -> None:
         """An instruction with an effect and no result."""
@@ -204,6 +243,22 @@ class Emitter:
                 return called
             result = self.write(kind, f"insertelement {vector} {result.text}, {scalar} {called.text}, i32 {lane}")
         return result
+
+    def splat(self, one: Value) -> Value:
+        """One number in all lanes."""
+        if self.lanes == 1:
+            return one
+        vector, scalar = self.type(one.kind), scalar_type(one.kind)
+        first = self.write(one.kind, f"insertelement {vector} poison, {scalar} {one.text}, i64 0")
+        zeros = f"<{self.lanes} x i32> zeroinitializer"
+        return self.write(one.kind, f"shufflevector {vector} {first.text}, {vector} poison, {zeros}")
+
+    def any(self, flags: Value) -> Value:
+        """Whether one of the lanes is true."""
+        if self.lanes == 1:
+            return flags
+        bits = self.write("i1", f"bitcast <{self.lanes} x i1> {flags.text} to i{self.lanes}")
+        return self.write("i1", f"icmp ne i{self.lanes} {bits.text}, 0")
 
     def lane(self, x: Value, lane: int) -> Value:
         if self.lanes == 1:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from .emit import dtype_of
+from .needed import becoming
 from .statements import Statement, Statements
 
 # The operation of an inverse that stands for a division in quotients.
@@ -27,6 +28,10 @@ def share_inverses(program: Statements) -> Statements:
     exact = _before_jumps(program.statements)
     quotients = {n for n, s in enumerate(program.statements) if _is_quotient(s)} - exact
     divisors = Counter(program.statements[n].operands[1] for n in quotients)
+    # What a loop divides by in every step counts as several.
+    divisors.update(
+        d for n in quotients if _changes_less(program.statements, n, d := program.statements[n].operands[1])
+    )
     statements: list[Statement] = []
     places: dict[int, int] = {}
     inverses: dict[int, int] = {}
@@ -42,12 +47,18 @@ def share_inverses(program: Statements) -> Statements:
             continue
         dividend, divisor = operands
         if divisor not in inverses:
-            inverses[divisor] = add(Statement(INVERSE, (divisor,), statement.kind))
+            inverses[divisor] = add(Statement(INVERSE, (divisor,), statement.kind, scope=statements[divisor].scope))
         is_inverse = _is(statements[dividend], 1)
         inverse = inverses[divisor]
-        places[number] = inverse if is_inverse else add(Statement("mul", (dividend, inverse), statement.kind))
+        product = replace(statement, operation="mul", operands=(dividend, inverse))
+        places[number] = inverse if is_inverse else add(product)
     results = tuple(tuple(places[n] for n in result) for result in program.results)
     return replace(program, statements=tuple(statements), results=results)
+
+
+def _changes_less(statements: Sequence[Statement], number: int, operand: int) -> bool:
+    """True if an operand stays the same in a loop that a statement is part of."""
+    return statements[operand].scope < statements[number].scope
 
 
 def _is_quotient(statement: Statement) -> bool:
@@ -57,16 +68,20 @@ def _is_quotient(statement: Statement) -> bool:
 def _before_jumps(statements: Sequence[Statement]) -> set[int]:
     """The numbers on whose last bit it depends which side of a jump is taken."""
     found: set[int] = set()
-    for number in range(len(statements) - 1, -1, -1):
-        statement = statements[number]
-        if number in found:
-            found.update(statement.operands)
-        elif _is_jump(statement):
+    for statement in statements:
+        if _is_jump(statement):
             looked_at = [n for n in statement.operands if not _is(statements[n], 0)]
             if _only_sign_matters(statements, statement, looked_at):
                 # A quotient has the sign of its numbers, so those are what the jump looks at.
                 looked_at = [n for quotient in looked_at for n in statements[quotient].operands]
             found.update(looked_at)
+    becomes, size = becoming(statements), -1
+    while size < len(found):
+        size = len(found)
+        for number in range(len(statements) - 1, -1, -1):
+            if number in found and statements[number].operation != "repeat":
+                found.update(statements[number].operands)
+                found.update(becomes.get(number, ()))
     return found
 
 

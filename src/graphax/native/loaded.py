@@ -20,7 +20,7 @@ import jax
 from .. import _jax
 from . import disk, host
 from .handler import DROP, ENTRIES, RECALL, SLOTS, THREAD_LIMIT, Slot, handler_code
-from .loop import POINTS
+from .points import POINTS
 
 
 @dataclass(frozen=True)

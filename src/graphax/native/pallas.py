@@ -4,7 +4,7 @@ XLA makes several loops of a long program, which load operands again and hand va
 as exact as XLA's: both divide by `div.full` and take elementary functions from the same library.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -15,7 +15,10 @@ from jax import lax
 
 from .. import _jax
 from .emit import dtype_of
-from .statements import Statement, Statements
+from .needed import parts
+from .results import results_outside, targets
+from .schedule import by_scope
+from .statements import Place, Statement, Statements
 
 # Points of a block. A thread has two, so that it moves eight bytes at a time, or one where the values of two points
 # would not fit its registers, or where elements of arrays lie apart in memory.
@@ -53,20 +56,26 @@ _OPERATIONS: dict[str, Callable] = {
     "sign": lambda x: lax.select(x > 0, jnp.ones_like(x), lax.select(x < 0, -jnp.ones_like(x), x)),
     "is_finite": lambda x: abs(x) < np.inf,
 }  # fmt: skip
-_OTHERWISE = frozenset({"constant", "input", "convert", "bitcast"})
+_OTHERWISE = frozenset(
+    {"constant", "input", "convert", "bitcast", "repeat", "carry", "step", "after", "written", "entry"}
+)
 
 
 def reason_for_xla(program: Statements) -> str | None:
     """Why a program cannot be a kernel on a GPU, or None."""
     if _jax.triton() is None:
         return "this JAX has no Triton"
+    if any(s.operation in ("kept", "table") for s in program.statements):
+        return "a thread has no room for what loops read"
     missing = {s.operation for s in program.statements} - _OTHERWISE - set(_OPERATIONS)
     if missing:
         return f"Triton has no {', '.join(sorted(missing))}"
-    if len(program.statements) + sum(map(len, program.results)) > _MOST_STATEMENTS:
+    if program.operations + results_outside(program) > _MOST_STATEMENTS:
         return f"more than {_MOST_STATEMENTS:,} statements and results take Triton long to compile"
     if any(dtype.kind == "b" for _, dtype in (*program.inputs, *program.outputs)):
         return "truth values are not moved to and from kernels"
+    if len(targets(program)) < sum(s.operation == "written" for s in program.statements):
+        return "a thread has no room for what loops keep"
     return None
 
 
@@ -86,21 +95,19 @@ def on_blocks(program: Statements, batched: Sequence[bool], batch: int, interpre
         point = pl.program_id(0) * _POINTS + jnp.arange(_POINTS)
         inside = None if batch % _POINTS == 0 else point < batch
 
-        def place(ref: Any, size: int, element: int) -> Any:
+        def place(ref: Any, size: int, element: Any) -> Any:
             return ref.at[point if size == 1 else point * size + element]
 
-        def loaded(operand: int, element: int) -> Any:
+        def loaded(operand: int, element: Any) -> Any:
             if not batched[operand]:
                 return jnp.full((_POINTS,), refs[operand][element])
             return triton.load(place(refs[operand], prod(program.inputs[operand][0]), element), mask=inside)
 
-        values: list[Any] = []
-        for statement in program.statements:
-            is_input = statement.operation == "input"
-            values.append(loaded(*statement.attribute) if is_input else _computed(statement, values))
-        for result, numbers in zip(refs[len(program.inputs) :], program.results, strict=True):
-            for element, number in enumerate(numbers):
-                triton.store(place(result, len(numbers), element), values[number], mask=inside)
+        def stored(result: int, element: Any, value: Any) -> None:
+            ref, size = refs[len(program.inputs) + result], len(program.results[result])
+            triton.store(place(ref, size, element), value, mask=inside)
+
+        _Block(program, loaded, stored).run()
 
     flat = [jax.ShapeDtypeStruct((batch * prod(shape),), dtype) for shape, dtype in program.outputs]
     grid, parameters = (pl.cdiv(batch, _POINTS),), triton.CompilerParams(num_warps=_warps(program), num_stages=1)
@@ -119,7 +126,77 @@ def _warps(program: Statements) -> int:
     return _POINTS // (points_of_a_thread * _THREADS_OF_A_WARP)
 
 
-def _computed(statement: Statement, values: Sequence[Any]) -> Any:
+class _Block:
+    """The statements on a block of points, given how to load elements of operands and to store those of results."""
+
+    def __init__(self, program: Statements, loaded: Callable, stored: Callable):
+        self.program, self.loaded, self.stored = program, loaded, stored
+        self.scopes, self.direct = by_scope(program.statements), targets(program)
+
+    def run(self) -> None:
+        values = self._scope(0, {}, {})
+        for result, numbers in enumerate(self.program.results):
+            for element, number in enumerate(numbers):
+                # What is missing was stored by a loop.
+                if number in values:
+                    self.stored(result, element, values[number])
+
+    def _scope(self, scope: int, values: Mapping[int, Any], steps: Mapping[int, Any]) -> dict[int, Any]:
+        """All values after the statements of a scope, given those before and the numbers of steps by scope."""
+        values = dict(values)
+        for number in self.scopes.get(scope, ()):
+            statement = self.program.statements[number]
+            match statement.operation:
+                case "input":
+                    operand, place = statement.attribute
+                    values[number] = self.loaded(operand, self._element(place, statement.operands, steps))
+                case "repeat":
+                    values |= self._repeat(statement, values, steps)
+                case "step":
+                    values[number] = jnp.full((_POINTS,), steps[scope], np.int32)
+                case "written":
+                    target, value = self.direct[number], values[statement.operands[0]]
+                    self.stored(target.result, target.offset + target.stride * steps[scope], value)
+                case "after" | "carry" | "entry":
+                    pass
+                case _:
+                    values[number] = _computed(statement, values)
+        return values
+
+    def _element(self, place: Place, numbers: Sequence[int], steps: Mapping[int, Any]) -> Any:
+        at = [steps[self.program.statements[number].scope] for number in numbers]
+        return place.offset + sum(stride * step for stride, step in zip(place.strides, at, strict=True))
+
+    def _repeat(self, repeat: Statement, values: Mapping[int, Any], steps: Mapping[int, Any]) -> dict[int, Any]:
+        """A loop; returns what comes after it."""
+        how, statements = repeat.attribute, self.program.statements
+        carries, new, _ = parts(repeat)
+        start = tuple(values[statements[carry].operands[0]] for carry in carries)
+
+        def made(carried: Any, step: Any) -> dict[int, Any]:
+            return self._scope(
+                how.scope, {**values, **dict(zip(carries, carried, strict=True))}, {**steps, how.scope: step}
+            )
+
+        def one(number: Any, carried: Any) -> Any:
+            found = made(carried, how.length - 1 - number if how.backward else number)
+            return tuple(found[n] for n in new)
+
+        def another(carried: Any) -> Any:
+            found = made(carried, 0)
+            going = found[repeat.operands[0]]
+            return tuple(lax.select(going, found[n], now) for n, now in zip(new, carried, strict=True))
+
+        def goes_on(carried: Any) -> Any:
+            return jnp.max(made(carried, 0)[repeat.operands[0]].astype(np.int32)) > 0
+
+        counted = how.length is not None
+        last = lax.fori_loop(0, how.length, one, start) if counted else lax.while_loop(goes_on, another, start)
+        after = {s.operands[1]: n for n, s in enumerate(statements) if s.operation == "after"}
+        return {after[carry]: value for carry, value in zip(carries, last, strict=True) if carry in after}
+
+
+def _computed(statement: Statement, values: Mapping[int, Any]) -> Any:
     operands = [values[number] for number in statement.operands]
     match statement.operation:
         case "constant":

@@ -19,13 +19,16 @@ from ..notices import left_to_xla
 from . import host, pallas
 from .handler import chunk_size
 from .loaded import Calling, Loaded, load
-from .loop import PointLayout, Stores, kernel_code
+from .memory import PointLayout, Stores
+from .points import kernel_code
 from .statements import Statements
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
-# of many operations XLA makes many loops, and starting those takes longer than the arithmetic.
+# of many operations XLA makes many loops, and starting those takes longer than the arithmetic. It does so in every step
+# of a loop of the function's own, unless there is much to do in one.
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
+_MOST_STATEMENTS_IN_LOOPS_ALONE = 4_000
 
 # Results of so many bytes do not fit the cache of a core, or leave all caches before anything reads them.
 _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
@@ -68,7 +71,8 @@ class Kernel:
         """Why a single point is better left to XLA, or None."""
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
         largest, equations = max(map(prod, shapes), default=0), len(self.program.equations)
-        if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE:
+        loops = self.statements.loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
+        if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE or loops:
             return None
         return f"single point, few operations on arrays of {largest} elements"
 

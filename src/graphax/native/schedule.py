@@ -1,12 +1,69 @@
 """An order of statements in which few values are alive at once, so that they stay in registers."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from .statements import Statement
+from .statements import Statement, Statements
 
 # Vector registers that are not needed for something else, on a machine that has 32.
 REGISTERS = 26
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The statements of a scope in a good order; ``head`` are those that a loop needs to know whether to go on."""
+
+    head: tuple[int, ...]
+    rest: tuple[int, ...]
+
+
+def schedules(program: Statements) -> dict[int, Schedule]:
+    """By scope. A loop in it is like a statement that needs all that the loop reads."""
+    statements, scopes = program.statements, by_scope(program.statements)
+    inside: dict[int, set[int]] = {}
+    reads: dict[int, Collection[int]] = {n: s.operands for n, s in enumerate(statements)}
+    asked: dict[int, tuple[int, ...]] = {0: ()}
+    results = {0: [n for result in program.results for n in result]}
+    for number in program.loops:
+        repeat, scope = statements[number], statements[number].attribute.scope
+        members = scopes.get(scope, [])
+        inner = [inside[statements[n].attribute.scope] for n in members if statements[n].operation == "repeat"]
+        inside[scope] = set(members).union(*inner)
+        reads[number] = sorted({n for member in members for n in reads[member]} - inside[scope])
+        results[scope] = [n for n in repeat.operands if statements[n].operation != "carry"]
+        asked[scope] = repeat.operands[:1] if repeat.attribute.length is None else ()
+    return {
+        scope: _scheduled(statements, members, reads, asked[scope], results[scope])
+        for scope, members in scopes.items()
+    }  # fmt: skip
+
+
+def by_scope(statements: Sequence[Statement]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for number, statement in enumerate(statements):
+        found.setdefault(statement.scope, []).append(number)
+    return found
+
+
+def _scheduled(
+    statements: Sequence[Statement],
+    members: Sequence[int],
+    reads: Mapping[int, Collection[int]],
+    asked: Sequence[int],
+    results: Sequence[int],
+) -> Schedule:
+    """An order of some statements, of which what is defined elsewhere is no part."""
+    places = {number: place for place, number in enumerate(members)}
+    local = [
+        replace(statements[number], operands=tuple(places[n] for n in reads[number] if n in places))
+        for number in members
+    ]
+    order = [members[place] for place in schedule(local, [places[n] for n in results if n in places])]
+    head = set(asked)
+    for number in sorted(order, reverse=True):
+        head.update(reads[number] if number in head else ())
+    return Schedule(tuple(n for n in order if n in head), tuple(n for n in order if n not in head))
 
 
 def schedule(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:

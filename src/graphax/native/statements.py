@@ -1,20 +1,22 @@
-"""Straight-line code on single numbers: what a small program is once its arrays are taken apart.
+"""Code on single numbers: what a small program is once its arrays are taken apart.
 
+It is straight, except for loops. Those have a scope of their own, and what does not change in a loop is outside of it.
 `StatementBuilder` never writes the same statement twice and simplifies on the way, by rules that hold for every
 floating-point number, infinities, NaN and signed zeros included.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .emit import kind_of
+from .emit import dtype_of, kind_of
 
 _COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
 
 # Operations that NumPy rounds exactly as the machine does, so that constants may be folded.
-_FOLDED: dict[str, Any] = {
+FOLDED: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "sqrt": np.sqrt,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "max": np.maximum,
@@ -23,17 +25,61 @@ _FOLDED: dict[str, Any] = {
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
+# What is no operation: numbers that are known, or that lie in memory.
+STORED = frozenset({"constant", "input", "entry"})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a number lies among others: ``offset``, and a stride for each loop whose step it moves with."""
+
+    offset: int
+    strides: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How a `"repeat"` goes on.
+
+    Its operands are the condition, if there is no length, the `"carry"` statements, what each becomes in the next step,
+    and the `"written"` ones.
+
+    Attributes:
+        scope: the scope of what is repeated.
+        length: the number of steps; None for as long as the condition holds.
+        backward: whether the steps are numbered down to zero.
+        carries: how many numbers are carried.
+    """
+
+    scope: int
+    length: int | None
+    backward: bool
+    carries: int
+
+
 @dataclass(frozen=True)
 class Statement:
     """One number: an operation on earlier ones.
 
-    ``attribute`` is the value of a constant (`"constant"`), and which element of which operand an `"input"` is.
+    Apart from arithmetic there are
+
+    - ``"constant"``: the number ``attribute``;
+    - ``"input"``: the operand of the program and the `Place` in ``attribute``; its own operands are steps of loops;
+    - ``"repeat"``: a loop, as the `Repetition` in ``attribute`` says. In it, a ``"carry"`` begins as its operand, a
+      ``"step"`` is the number of the step, and a ``"written"`` is kept for each step. After it, ``"after"`` is the last
+      value of a carry, given as its second operand;
+    - ``"table"``: the constants ``attribute``; ``"kept"``: its operands, one after the other;
+    - ``"entry"``: the number at the `Place` ``attribute`` of its first operand: a table, what was kept, or what
+      was written by the loop that is its second operand; any others are steps of loops.
+
+    ``scope`` is the innermost loop that a statement is part of, 0 outside of all; inner scopes have larger numbers.
     """
 
     operation: str
     operands: tuple[int, ...]
     kind: str
     attribute: Any = None
+    scope: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +99,11 @@ class Statements:
     @property
     def operations(self) -> int:
         """How many statements compute something."""
-        return sum(s.operation not in ("constant", "input") for s in self.statements)
+        return sum(s.operation not in STORED for s in self.statements)
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        return tuple(n for n, s in enumerate(self.statements) if s.operation == "repeat")
 
 
 class StatementBuilder:
@@ -62,6 +112,12 @@ class StatementBuilder:
     def __init__(self) -> None:
         self.statements: list[Statement] = []
         self._numbers: dict[tuple, int] = {}
+        self._stored = 0
+
+    @property
+    def count(self) -> int:
+        """How many there are, apart from numbers that are in memory anyway: a loop may read and write many."""
+        return len(self.statements) - self._stored
 
     def constant(self, value: Any, dtype: Any) -> int:
         number = np.asarray(value).astype(dtype)[()]
@@ -69,8 +125,91 @@ class StatementBuilder:
         return self._add(Statement("constant", (), _kind(dtype), number), np.asarray(number).tobytes())
 
     def input(self, operand: int, element: int, dtype: Any) -> int:
-        place = operand, element
+        place = operand, Place(element)
         return self._add(Statement("input", (), _kind(dtype), place), place)
+
+    def step(self, scope: int) -> int:
+        """The number of the step of a loop."""
+        return self._add(Statement("step", (), "i32", scope=scope), scope)
+
+    def carry(self, start: int, scope: int) -> int:
+        """A number that a loop changes; each is another."""
+        return self._add(Statement("carry", (start,), self.statements[start].kind, scope=scope), len(self.statements))
+
+    def written(self, number: int, step: int) -> int:
+        return self._add(Statement("written", (number, step), self.statements[number].kind))
+
+    def repeat(self, operands: Sequence[int], repetition: Repetition, scope: int) -> int:
+        return self._add(Statement("repeat", tuple(operands), "i1", repetition, scope), repetition)
+
+    def after(self, repeat: int, carry: int) -> int:
+        """What a number that was carried is in the end; carries lie in the loop, what is left of them outside."""
+        outside = self.statements[repeat].scope
+        return self._add(Statement("after", (repeat, carry), self.statements[carry].kind, scope=outside))
+
+    def entry(self, repeat: int, written: int, step: int) -> int:
+        """What a loop has written in one step."""
+        outside, place = self.statements[repeat].scope, Place(step)
+        kind = self.statements[written].kind
+        return self._add(Statement("entry", (written, repeat), kind, place, outside), place)
+
+    def at_step(self, numbers: Sequence[int], step: int) -> int:
+        """In every step of a loop another number of a sequence."""
+        first = self.statements[numbers[0]]
+        if all(number == numbers[0] for number in numbers):
+            return numbers[0]
+        values = [self.value(number) for number in numbers]
+        if all(value is not None for value in values):
+            return self._tabulated(values, first.kind, step)
+        moved = self._moved(numbers, step)
+        if moved is not None:
+            return moved
+        if any(self.statements[number].scope >= self.statements[step].scope for number in numbers):
+            return self._chosen(numbers, step)
+        kept = self._add(Statement("kept", tuple(numbers), first.kind))
+        return self._add(Statement("entry", (kept, step), first.kind, Place(0, (1,))), Place(0, (1,)))
+
+    def _chosen(self, numbers: Sequence[int], step: int) -> int:
+        """Numbers that change in the loop themselves: the most frequent one, and others in their steps."""
+        usual = max(set(numbers), key=lambda n: (numbers.count(n), -n))
+        result = usual
+        for at, number in enumerate(numbers):
+            if number != usual:
+                now = self.apply("eq", step, self.constant(at, np.int32))
+                result = self.apply("select", now, number, result)
+        return result
+
+    def counted(self, step: int, start: int, stride: int, dtype: Any) -> int:
+        """A whole number that grows in every step."""
+        number = self.convert(step, dtype)
+        moved = number if stride == 1 else self.apply("mul", number, self.constant(stride, dtype))
+        return moved if start == 0 else self.apply("add", moved, self.constant(start, dtype))
+
+    def _tabulated(self, values: Sequence[Any], kind: str, step: int) -> int:
+        stride = int(values[1]) - int(values[0]) if kind in ("i32", "i64") else 0
+        if stride and all(int(v) == int(values[0]) + stride * n for n, v in enumerate(values)):
+            return self.counted(step, int(values[0]), stride, dtype_of(kind))
+        table = tuple(values)
+        source = self._add(Statement("table", (), kind, table), np.array(table).tobytes())
+        return self._add(Statement("entry", (source, step), kind, Place(0, (1,))), Place(0, (1,)))
+
+    def _moved(self, numbers: Sequence[int], step: int) -> int | None:
+        """Numbers that lie in memory at the same distance from each other."""
+        found = [self.statements[number] for number in numbers]
+        first = found[0]
+        if first.operation not in ("input", "entry"):
+            return None
+        if any((s.operation, s.operands, s.kind) != (first.operation, first.operands, first.kind) for s in found):
+            return None
+        which = [s.attribute[0] if s.operation == "input" else None for s in found]
+        places = [s.attribute[1] if s.operation == "input" else s.attribute for s in found]
+        stride = places[1].offset - places[0].offset
+        if any(w != which[0] or p != replace(places[0], offset=places[0].offset + n * stride)
+               for n, (w, p) in enumerate(zip(which, places, strict=True))):  # fmt: skip
+            return None
+        place = replace(places[0], strides=(*places[0].strides, stride))
+        attribute = place if which[0] is None else (which[0], place)
+        return self._add(Statement(first.operation, (*first.operands, step), first.kind, attribute), attribute)
 
     def apply(self, operation: str, *operands: int) -> int:
         """An operation, or something simpler that gives the same."""
@@ -135,14 +274,22 @@ class StatementBuilder:
         number = self._numbers.get(identity)
         if number is None:
             number = self._numbers[identity] = len(self.statements)
-            self.statements.append(statement)
+            self.statements.append(self._placed(statement))
+            self._stored += statement.operation in STORED
         return number
+
+    def _placed(self, statement: Statement) -> Statement:
+        """A statement in the innermost loop that it needs something of."""
+        if statement.operation in ("step", "carry", "repeat", "after"):
+            return statement
+        visible = [n for n in statement.operands if self.statements[n].operation != "written"]
+        return replace(statement, scope=max((self.statements[n].scope for n in visible), default=0))
 
     def _simplified(self, operation: str, operands: tuple[int, ...]) -> int | None:
         values = [self.value(operand) for operand in operands]
-        if operation in _FOLDED and all(value is not None for value in values):
+        if operation in FOLDED and all(value is not None for value in values):
             with np.errstate(all="ignore"):
-                folded = _FOLDED[operation](*values)
+                folded = FOLDED[operation](*values)
             return self.constant(folded, folded.dtype)
         rule = getattr(self, f"_simplified_{operation}", None)
         return rule(*operands) if rule else None

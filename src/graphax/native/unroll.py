@@ -3,7 +3,7 @@
 An array is a NumPy array of statement numbers, so everything that only moves elements is indexing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -14,10 +14,13 @@ from .. import _jax
 from .._jax import Literal, Program
 from ..errors import NativeError
 from .emit import kind_of
-from .statements import Statement, StatementBuilder, Statements
+from .known import Known
+from .needed import needed
+from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
+from .statements import StatementBuilder, Statements
 
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
-LIMIT = 20_000
+LIMIT = 50_000
 # Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
 _MARGIN = 4
 
@@ -38,10 +41,13 @@ class Unrolling:
     def __init__(self, limit: int):
         self.builder = StatementBuilder()
         self.limit = limit
+        # The innermost loop, and how many steps each has.
+        self.scope = 0
+        self.lengths: list[int | None] = [1]
 
     @property
     def count(self) -> int:
-        return len(self.builder.statements)
+        return self.builder.count
 
     def check_count(self) -> None:
         if self.count > self.limit:
@@ -93,29 +99,40 @@ class Unrolling:
         places = np.arange(prod(shape)).reshape(shape)
         return self.elements(lambda n: self.builder.input(position, int(n), dtype), places)
 
-    def known(self, numbers: Numbers) -> np.ndarray | None:
-        """The values of an array of constants, or None."""
-        values = [self.builder.value(number) for number in numbers.ravel()]
-        return None if any(v is None for v in values) else np.array(values).reshape(numbers.shape)
+    def open_scope(self, length: int | None) -> int:
+        self.lengths.append(length)
+        return len(self.lengths) - 1
+
+    def repeat(
+        self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE
+    ) -> tuple[list[Numbers], list[Numbers]]:
+        """The last carries of a loop, and all that it has written; ``counts`` says by how much some carries grow."""
+        return repeated(self, start, length, backward, step, counts)
+
+    def at_step(self, rows: Numbers, step: int) -> Numbers:
+        """In every step of a loop another row."""
+        columns = rows.reshape(len(rows), -1).T
+        found = [self.builder.at_step([int(n) for n in column], step) for column in columns]
+        return np.array(found, np.int64).reshape(rows.shape[1:])
 
     def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers:
-        """JAX itself moves the numbers of the statements, where the indices are constants."""
-
+        """JAX itself moves the numbers of the statements, where the indices are known."""
         moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
-        indices = [self.known(operand) for operand in operands[moved:]]
+        known = Known(self.builder, self.lengths)
+        indices = [known.values(operand) for operand in operands[moved:]]
         if eqn.primitive.name == "scatter":
-            indices[1:] = [operands[2].astype(np.int32)]
+            indices[1:] = [operands[2][None].astype(np.int32)]
         if any(index is None for index in indices):
             raise NativeError("its indices are not known beforehand")
         filler = eqn.params.get("fill_value")
         if eqn.primitive.name == "gather":
             eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
-        found = np.asarray(_jax.evaluate_now(eqn, [operand.astype(np.int32) for operand in operands[:moved]] + indices))
-        if (found >= 0).all():
-            return found
-        return np.where(
-            found < 0, self.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0])), found
-        )
+        numbers = [operand[None].astype(np.int32) for operand in operands[:moved]]
+        found = np.asarray(_jax.evaluate_now(eqn, [*numbers, *indices]))
+        if (found < 0).any():
+            nothing = self.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0]))
+            found = np.where(found < 0, nothing, found)
+        return found[0] if known.step is None else self.at_step(found, known.step)
 
     def apply(self, operation: str, *operands: Numbers) -> Numbers:
         """An operation element by element."""
@@ -151,6 +168,18 @@ class Estimate(Unrolling):
         super().__init__(limit)
         self._count = 0
 
+    def repeat(
+        self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE
+    ) -> tuple[list[Numbers], list[Numbers]]:
+        carries, rows, _ = step(start, 0)
+        return carries, [np.broadcast_to(row, (length or 0, *row.shape)) for row in rows]
+
+    def at_step(self, rows: Numbers, step: int) -> Numbers:
+        return rows[0]
+
+    def loaded(self, position: int, var: Any) -> Numbers:
+        return np.zeros(_jax.shape(var), np.int8)
+
     @property
     def count(self) -> int:
         return self._count
@@ -173,6 +202,9 @@ class Estimate(Unrolling):
 def unroll(program: Program, limit: int = LIMIT) -> Statements:
     """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
     program = replace(program, equations=_jax.needed(program.equations, program.outputs))
+    given = sum(prod(_jax.shape(var)) for var in program.inputs)
+    if given > MOST_IN_MEMORY:
+        raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")
     if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
@@ -183,7 +215,7 @@ def unroll(program: Program, limit: int = LIMIT) -> Statements:
         tuple((_jax.shape(atom), np.dtype(_jax.dtype(atom))) for atom in atoms)
         for atoms in (program.inputs, program.outputs)
     )
-    kept, places = _needed(unrolling.builder.statements, results)
+    kept, places = needed(unrolling.builder.statements, results)
     return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
 
 
@@ -193,19 +225,6 @@ def _within(number: float, dtype: Any) -> Any:
         return number
     limits = np.iinfo(dtype)
     return int(min(max(number, limits.min), limits.max))
-
-
-def _needed(
-    statements: Sequence[Statement], results: Sequence[Sequence[int]]
-) -> tuple[tuple[Statement, ...], dict[int, int]]:
-    """The statements that results depend on, numbered anew, and the new number of each."""
-    needed = {number for result in results for number in result}
-    for number in range(len(statements) - 1, -1, -1):
-        if number in needed:
-            needed.update(statements[number].operands)
-    places = {number: place for place, number in enumerate(sorted(needed))}
-    kept = [statements[number] for number in places]
-    return tuple(replace(s, operands=tuple(places[n] for n in s.operands)) for s in kept), places
 
 
 def _check_dtype(dtype: Any) -> None:

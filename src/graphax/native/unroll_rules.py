@@ -104,10 +104,10 @@ def _convert(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 def _select_n(u: Unrolling, eqn: Any, which: Numbers, *cases: Numbers) -> Numbers:
     if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
         return u.apply("select", which, cases[-1], cases[0])
-    return _one_of(u, which, cases)
+    return one_of(u, which, cases)
 
 
-def _one_of(u: Unrolling, which: Numbers, cases: tuple[Numbers, ...]) -> Numbers:
+def one_of(u: Unrolling, which: Numbers, cases: tuple[Numbers, ...]) -> Numbers:
     """Case number ``which``; the last one stands for all that are too large, the first for all that are too small."""
     result = cases[-1]
     for number in range(len(cases) - 2, -1, -1):
@@ -265,43 +265,3 @@ def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
     if dtype != _jax.dtype(eqn.invars[0]):
         a, b = (u.elements(lambda n: u.builder.convert(n, dtype), x) for x in (a, b))
     return u.reduce("add", u.apply("mul", a, b), range(count), 0, dtype)
-
-
-# Control flow
-
-
-@rule("cond")
-def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Numbers]:
-    """All branches, and a choice between their results."""
-    if eqn.effects:
-        raise NativeError("its branches have effects")
-    branches = [u.run(_jax.inlined(branch), operands) for branch in eqn.params["branches"]]
-    if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
-        which = u.elements(lambda n: u.builder.convert(n, np.int32), which)
-    return [_one_of(u, which, cases) for cases in zip(*branches, strict=True)]
-
-
-@rule("empty", "empty2")
-def _empty(u: Unrolling, eqn: Any) -> Numbers:
-    """What a derivative of a branch has to keep for the others, which never look at it."""
-    return np.broadcast_to(u.constants(0, _jax.dtype(eqn.outvars[0])), _jax.shape(eqn.outvars[0]))
-
-
-@rule("scan")
-def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
-    params = eqn.params
-    body, (fixed, carried) = _jax.inlined(params["jaxpr"]), _jax.scan_counts(params)
-    constants, carry, sliced = operands[:fixed], list(operands[fixed : fixed + carried]), operands[fixed + carried :]
-    steps = range(params["length"])
-    stacked = []
-    for step in reversed(steps) if params["reverse"] else steps:
-        if u.count > u.limit:
-            raise NativeError(f"more than {u.limit:,} statements are needed once the loop is unrolled")
-        results = u.run(body, [*constants, *carry, *(x[step] for x in sliced)])
-        carry = results[:carried]
-        stacked.append(results[carried:])
-    if params["reverse"]:
-        stacked.reverse()
-    shapes = [_jax.shape(var) for var in eqn.outvars[carried:]]
-    columns = zip(*stacked, strict=True) if stacked else [() for _ in shapes]
-    return [*carry, *(np.array(c, np.int64).reshape(shape) for c, shape in zip(columns, shapes, strict=True))]

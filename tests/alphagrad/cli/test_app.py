@@ -226,6 +226,15 @@ def test_orders_of_own_functions(options):
         assert lines[-1] == f'graphax.jacve(f, order="{options[-1]}", argnums=(0, 1))'
 
 
+@pytest.mark.parametrize("options", [(), ("--simplify",), ("--save", "order.json")])
+def test_orders_of_functions_with_loops_have_those_of_bodies(options):
+    text = answered("search", "mine:looped", "--args", "mine:make_args", *FEW, *options)
+    assert "Steps of loops" in text
+    lines = text.splitlines()
+    assert ("bodies={" in lines[-1]) != ("--save" in options)
+    check_usage(lines[-3:], sys.modules["mine"].looped, sys.modules["mine"].make_args(), (0, 1))
+
+
 def test_arguments_that_are_not_floats_are_left_alone():
     lines = answered("search", "mine:weighted", "--args", "mine:make_weighted", *FEW).splitlines()
     assert lines[-1].endswith("argnums=(0, 2))")

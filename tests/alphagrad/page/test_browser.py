@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import graphax
 from alphagrad.page.data import page_data
 from alphagrad.page.html import as_html
 
 from .conftest import WINDOW
-from .views import ORDERS, view_of
+from .views import LOOPS, ORDERS, view_of
 
 NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500"]
 SCREENSHOTS = "ALPHAGRAD_SCREENSHOTS"
@@ -79,7 +80,7 @@ def opened(driver, pages):
     assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *LOOPS])
 def test_the_slider_ends_in_the_jacobian_and_the_counter_at_the_cost(name, opened):
     view, page = opened(name)
     steps = len(view.graph.intermediates)
@@ -155,7 +156,7 @@ def test_pointing_tells_of_vertices_and_edges(opened):
     ActionChains(page.driver).move_to_element(page.one(f'[data-vertex="{vertex.number}"] circle')).perform()
     text = page.one("#detail").text
     assert "dot_general" in text
-    assert "networks.py:" in text
+    assert "deep_learning.py:" in text
     assert "multiplication" in text
     assert str(next(s for edge, s in view.graph.edges.items() if vertex.number in edge)) in text
     target, source = next(edge for edge in view.graph.edges if edge[1] == vertex.number)
@@ -258,6 +259,46 @@ def test_graphs_that_cannot_be_played_are_replayed(driver, tmp_path, monkeypatch
     page.play([1])
     assert page.gone() == set()
     assert not page.one("#hint").is_enabled()
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_bodies_of_loops_are_opened_and_left(name, opened):
+    view, page = opened(name)
+    for number, replay in enumerate(view.replays, start=1):
+        page.press(str(number))
+        page.slide(1)
+        ((vertex, passing),) = replay.plan.passings
+        assert page.texts("#loops button") == [
+            f"Open the loop at {vertex}: {'forward' if passing.forward else 'backward'}, {passing.length} steps"
+        ]
+        page.click("#loops button")
+        body = view.bodies[passing.how.graph]
+        assert page.one("#title").text == body.title
+        assert page.one("#counter-name").text == replay.name
+        assert page.edges() == body.graph.edges.keys()
+        page.slide(len(body.graph.intermediates))
+        assert page.number() * passing.length == passing.multiplications
+        assert page.edges() == passing.how.plan.results.keys()
+        page.click("#loops button")
+        assert page.one("#title").text == name
+        assert page.one("#counter-name").text == replay.name
+        assert page.gone() == {replay.plan.order[0]}
+
+
+def test_a_vertex_opens_its_loop_and_the_order_has_the_bodies(opened):
+    view, page = opened("nested")
+    plan = view.replays[-1].plan
+    ((vertex, passing),) = plan.passings
+    script = "return document.getElementById('order-text').textContent"
+    text = page.driver.execute_script(script)
+    order = eval(text.removeprefix("graphax.jacve(f, order=").removesuffix(")"), {"graphax": graphax})
+    assert [step.operation for step in view.graph.plan(order).instructions if step.together]
+    assert view.graph.cost(order) == plan.cost()
+    ((inner, _),) = passing.how.plan.passings
+    assert [[n for n, _ in body.bodies] for _, body in order.bodies] == [[inner]]
+    page.play([vertex])
+    assert page.one("#title").text == view.bodies[passing.how.graph].title
+    assert page.driver.execute_script(script).startswith("graphax.Order([")
 
 
 def test_reports_have_several_functions_and_timings(driver, tmp_path):

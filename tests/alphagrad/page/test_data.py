@@ -13,9 +13,9 @@ from graphax import Order, build_graph
 from graphax.terms import add, compose
 
 from ..graphs import program_graphs
-from .views import ORDERS, graph_of, view_of
+from .views import LOOPS, ORDERS, graph_of, view_of
 
-NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500"]
+NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500", "lorenz", "nested"]
 COEFFICIENTS = (1.0, -1.0, 0.5, 3.0)
 
 
@@ -150,3 +150,41 @@ def test_replays_of_any_order():
     graph = graph_of("five")
     replay = Replay.of("mine", graph, Order.of([3, 1, 5, 2, 4], graph), "raw")
     assert sum(move.multiplications for move in replay.moves) == replay.cost.multiplications
+
+
+@pytest.mark.parametrize("counting", ["folded", "raw"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_bodies_are_graphs_with_the_orders_that_pass_them(name, counting):
+    view = view_of(name, counting)
+    data = page_data(view)
+    assert "loop" in data["algebra"]["unavailable"]
+    for order, replay in zip(data["orders"], view.replays, strict=True):
+        assert [vertex for vertex, _, _ in order["bodies"]] == [vertex for vertex, _ in replay.plan.passings]
+        for (_, place, how), (_, passing) in zip(order["bodies"], replay.plan.passings, strict=True):
+            inside = next(each for each in data["bodies"][place]["orders"] if each["name"] == replay.name)
+            assert tuple(step[0] for step in inside["steps"]) == passing.how.plan.order
+            assert inside["multiplications"] * passing.length == sum(
+                step.multiplications(counting) for step in replay.plan.instructions if step.together
+            )
+            assert how == f"{'forward' if passing.forward else 'backward'}, {passing.length} steps"
+    assert len({body["title"] for body in data["bodies"]}) == 2
+
+
+def test_bodies_know_where_they_come_from():
+    for body in page_data(view_of("lorenz"))["bodies"]:
+        assert any(vertex["where"].startswith("views.py:") for vertex in body["vertices"])
+
+
+def test_bodies_inside_of_bodies_can_be_played():
+    for body in page_data(view_of("nested"))["bodies"]:
+        assert body["bodies"]
+        for inner in body["bodies"]:
+            assert not inner["bodies"]
+            assert "unavailable" not in inner["algebra"]
+
+
+def test_bodies_have_the_bounds_that_a_search_proved():
+    view = view_of("nested", orders=("fwd", "best"))
+    ((_, body),) = view.bodies.items()
+    assert all(inner.bound == view.proven.get(graph, inner.bound) for graph, inner in body.bodies.items())
+    assert any(inner.bound == inner.replays[-1].cost.multiplications for inner in body.bodies.values())

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 import jax.numpy as jnp
+from jax import lax
 
 from alphagrad import tasks
 from alphagrad.page.view import View, make_view
@@ -18,10 +19,32 @@ def five(x, y):
     return b * a, b / y
 
 
+def lorenz(y, p):
+    """A loop between other values; its body has more vertices than what is around it."""
+
+    def step(y, _):
+        a, b, c = y
+        return y + 0.01 * jnp.stack([p[0] * (b - a), a * (p[1] - c) - b, a * b - p[2] * c]), None
+
+    return jnp.sin(lax.scan(step, y * y, None, length=5)[0])
+
+
+def nested(y, p):
+    def step(y, _):
+        return lax.scan(lambda z, k: (jnp.sin(z) * p[0] + y * k, z[0]), y, p)
+
+    return lax.scan(step, y, None, length=3)
+
+
+LOOPS = {"lorenz": lorenz, "nested": nested}
+
+
 @lru_cache(16)
 def graph_of(name):
     if name == "five":
         return build_graph(five, 0.5, 1.5, argnums=(0, 1))
+    if name in LOOPS:
+        return build_graph(LOOPS[name], jnp.arange(3.0), jnp.arange(4.0), argnums=(0, 1))
     if name == "random 500":
         function = tasks.random_function(3, inputs=12, outputs=8, intermediates=480, ranks=(0,))
         return build_graph(function, *function.args, argnums=tuple(range(12)))

@@ -10,7 +10,7 @@ import pytest
 
 from graphax import GraphaxError, _jax, native
 from graphax.native import host, primitive
-from graphax.native.loop import Stores
+from graphax.native.memory import Stores
 from graphax.native.unroll import unroll
 
 from ..comparing import array, assert_same

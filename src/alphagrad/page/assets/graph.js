@@ -120,6 +120,11 @@ class GraphView {
     path.setAttribute("stroke-width", width.toFixed(2));
   }
 
+  // Vertices at which a loop is passed, whose body can be opened.
+  markLoops(vertices) {
+    for (const [number, node] of this.nodes) node.classList.toggle("loop", vertices.includes(number));
+  }
+
   styleVertex(number, node, state, next, price, dearest) {
     const vertex = this.model.vertices.get(number), gone = state.gone.has(number);
     // What is gone lies below the edges.

@@ -13,7 +13,7 @@ const KEYS = {
 
 class Page {
   constructor(data) {
-    this.models = data.targets.map((target) => new Model(target));
+    this.models = data.targets.flatMap((target) => new Model(target).unfolded);
     this.mode = "replay";
     this.timer = null;
     this.chart = new CostChart(byId("chart"), (step) => { if (this.mode !== "play") this.go(step); });
@@ -42,6 +42,7 @@ class Page {
     const { data } = this.model;
     const kinds = (kind) => data.vertices.filter((vertex) => vertex.kind === kind).length;
     byId("title").textContent = this.model.title;
+    byId("targets").value = this.models.indexOf(this.model);
     const parts = [plural(kinds("input"), "input"), `${count(this.steps)} to eliminate`, plural(kinds("output"), "output"),
       plural(this.model.edges.length, "edge"), ...(data.simplified ? ["simplified"] : [])];
     byId("subtitle").textContent = parts.join(" · ");
@@ -50,9 +51,10 @@ class Page {
 
   fillTables() {
     const parts = [...costsTable(this.model, this.colours), ...timingsTable(this.model)];
-    if (this.models.length > 1) parts.push(overview(this.models));
+    const functions = this.models.filter(({ outside }) => outside === null);
+    if (functions.length > 1) parts.push(overview(functions));
     byId("tables").replaceChildren(...parts);
-    document.querySelector("main").classList.toggle("wide", this.models.length > 1 || this.model.data.timings.length > 0);
+    document.querySelector("main").classList.toggle("wide", functions.length > 1 || this.model.data.timings.length > 0);
   }
 
   setMode(mode) {
@@ -121,6 +123,7 @@ class Page {
       const state = playing ? this.game.state : this.stateOf(order);
       const next = playing || this.step === this.steps ? null : this.model.orders[order].steps[this.step][0];
       panel.view.update(state, { next, prices: playing && !this.model.unavailable ? this.game.prices() : null });
+      panel.view.markLoops(playing ? [] : this.model.orders[order].bodies.map(([vertex]) => vertex));
       panel.view.offerFocus(playing ? this.model.intermediates : [...this.model.vertices.keys()]);
       if (panel.order !== null) {
         panel.header.replaceChildren(swatch(this.colours[order]), element("b", this.model.orders[order].name),
@@ -129,11 +132,14 @@ class Page {
     }
     this.showCounter();
     this.showOrders();
+    this.showLoops();
     this.showSteps();
     this.showCurves();
     byId("detail").replaceChildren(...aboutStep(this.model, this.state, playing));
     const order = playing ? this.game.moves : this.model.orders[this.chosen].steps.map(([vertex]) => vertex);
-    byId("order-text").textContent = `graphax.jacve(f, order=[${order.join(", ")}])`;
+    byId("order-text").textContent = this.model.outside || this.passed.length
+      ? orderText(this.model, order, playing ? null : this.model.orders[this.chosen].name)
+      : `graphax.jacve(f, order=[${order.join(", ")}])`;
   }
 
   showCounter() {
@@ -163,6 +169,24 @@ class Page {
     const focused = [...byId("orders").children].indexOf(document.activeElement);
     byId("orders").replaceChildren(...buttons, element("p", `No order is below ${count(this.model.bound)}.`, "bound"));
     buttons[focused]?.focus();
+  }
+
+  // The loops that the chosen order passes, by vertex and body.
+  get passed() {
+    return this.model.orders[this.chosen].bodies.map(([vertex, place, way]) => ({ vertex, way, body: this.model.bodies[place] }));
+  }
+
+  showLoops() {
+    const { outside } = this.model;
+    const choices = this.passed.map(({ vertex, way, body }) => [`Open the loop at ${vertex}: ${way}`, () => this.enter(body)]);
+    if (outside) choices.unshift([`Back to ${outside.title}`, () => this.leave()]);
+    byId("loops").hidden = choices.length === 0;
+    byId("loops").replaceChildren(...choices.map(([text, action]) => {
+      const button = element("button", text);
+      button.type = "button";
+      button.addEventListener("click", action);
+      return button;
+    }));
   }
 
   showSteps() {
@@ -207,6 +231,26 @@ class Page {
     this.refresh();
   }
 
+  // Open a body at the order that its graph is eliminated by, and remember where that graph is left.
+  enter(body) {
+    const { name } = this.model.orders[this.chosen];
+    this.model.left = { step: this.step, name };
+    this.open(this.models.indexOf(body));
+    this.follow(name);
+  }
+
+  leave() {
+    const { outside } = this.model, { step, name } = outside.left ?? { step: 0 };
+    this.open(this.models.indexOf(outside), step);
+    this.follow(name);
+  }
+
+  follow(name) {
+    const found = this.model.orders.findIndex((order) => order.name === name);
+    if (found >= 0) this.chosen = found;
+    this.refresh();
+  }
+
   run() {
     if (this.timer !== null) { this.pause(); return; }
     if (this.step === this.steps) this.go(0);
@@ -227,6 +271,8 @@ class Page {
 
   pick(vertex) {
     const walked = document.activeElement?.closest("svg");
+    const loop = this.mode === "play" ? null : this.passed.find((each) => each.vertex === vertex);
+    if (loop) this.enter(loop.body);
     if (this.mode !== "play" || this.model.unavailable || !this.game.eliminate(vertex)) return;
     const { last } = this.game.state;
     this.moved(this.game.over ? this.verdict() : `${vertex} is gone, for ${count(last.multiplications)}.`);
@@ -347,6 +393,17 @@ class Page {
     this.go(step);
     return true;
   }
+}
+
+// An order with those of the bodies that it passes, as Python takes it.
+function orderText(model, vertices, name) {
+  const order = model.orders.find((each) => each.name === name);
+  const inside = (order?.bodies ?? []).map(([vertex, place]) => {
+    const body = model.bodies[place], steps = body.orders.find((each) => each.name === name).steps;
+    return `${vertex}: ${orderText(body, steps.map(([number]) => number), name)}`;
+  });
+  const text = `graphax.Order([${vertices.join(", ")}]${inside.length ? `, bodies={${inside.join(", ")}}` : ""})`;
+  return model.outside ? text : `graphax.jacve(f, order=${text})`;
 }
 
 function running(costs) {

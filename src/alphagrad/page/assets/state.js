@@ -8,8 +8,10 @@ const edgeKey = (target, source) => `${source}→${target}`;
 const ADDS = 1, KEEPS = 2;
 
 class Model {
-  constructor(data) {
-    Object.assign(this, { data, title: data.title, orders: data.orders, bound: data.bound });
+  // A body of a loop is `outside` in the graph that the loop is in.
+  constructor(data, outside = null) {
+    Object.assign(this, { data, outside, title: data.title, orders: data.orders, bound: data.bound });
+    this.bodies = data.bodies.map((body) => new Model(body, this));
     this.vertices = new Map(data.vertices.map((vertex) => [vertex.number, vertex]));
     this.intermediates = data.vertices.filter((v) => v.kind === "intermediate").map((v) => v.number);
     this.edges = unpacked(data.edges);
@@ -20,6 +22,11 @@ class Model {
     this.products = this.table(data.algebra.products);
     this.sums = this.table(data.algebra.sums);
     this.scalar = data.vertices.every((vertex) => vertex.shape.length === 0);
+  }
+
+  // The graph, followed by the bodies inside of it.
+  get unfolded() {
+    return [this, ...this.bodies.flatMap((body) => body.unfolded)];
   }
 
   table(rows = []) {

@@ -1,0 +1,116 @@
+"""Branches and loops: what they do to arrays of statement numbers."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import _jax
+from .._jax import Literal, Program, Var
+from ..errors import NativeError
+from .emit import kind_of
+from .unroll import Numbers, Unrolling
+from .unroll_rules import one_of, rule
+
+# A loop of so many statements in all is written out: code without branches is quicker, and not much longer.
+WRITTEN_OUT = 400
+
+
+@rule("cond")
+def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Numbers]:
+    """All branches, and a choice between their results."""
+    if eqn.effects:
+        raise NativeError("its branches have effects")
+    branches = [u.run(_jax.inlined(branch), operands) for branch in eqn.params["branches"]]
+    if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
+        which = u.elements(lambda n: u.builder.convert(n, np.int32), which)
+    return [one_of(u, which, cases) for cases in zip(*branches, strict=True)]
+
+
+@rule("empty", "empty2")
+def _empty(u: Unrolling, eqn: Any) -> Numbers:
+    """What a derivative of a branch has to keep for the others, which never look at it."""
+    return np.broadcast_to(u.constants(0, _jax.dtype(eqn.outvars[0])), _jax.shape(eqn.outvars[0]))
+
+
+@rule("scan")
+def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
+    params = eqn.params
+    body, (fixed, carried) = _jax.inlined(params["jaxpr"]), _jax.scan_counts(params)
+    loop = _Scan(u, eqn, body, operands[:fixed], operands[fixed : fixed + carried], operands[fixed + carried :])
+    size = 1 + sum(prod(_jax.shape(var)) for inner in _jax.all_equations(body.equations) for var in inner.outvars)
+    if params["length"] <= 1 or params["length"] * size <= WRITTEN_OUT:
+        return loop.written_out()
+    try:
+        return loop.repeated()
+    except NativeError as reason:
+        # Other indices than those that count are known once the loop is written out.
+        try:
+            return loop.written_out()
+        except NativeError:
+            raise reason from None
+
+
+@rule("while")
+def _while(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
+    params = eqn.params
+    asking, making = params["cond_nconsts"], params["body_nconsts"]
+    condition, body = (_jax.inlined(params[name]) for name in ("cond_jaxpr", "body_jaxpr"))
+    asked, made, start = operands[:asking], operands[asking : asking + making], list(operands[asking + making :])
+
+    def step(carries: list[Numbers], _: int) -> tuple[list[Numbers], list[Numbers], Numbers]:
+        return u.run(body, [*made, *carries]), [], u.run(condition, [*asked, *carries])[0]
+
+    return u.repeat(start, None, False, step)[0]
+
+
+class _Scan:
+    """A scan, and operands for it."""
+
+    def __init__(self, u: Unrolling, eqn: Any, body: Program, *operands: Sequence[Numbers]):
+        self.u, self.body = u, body
+        self.constants, self.start, self.sliced = operands
+        self.length, self.backward = eqn.params["length"], eqn.params["reverse"]
+        self.stacked = [_jax.shape(var) for var in eqn.outvars[len(self.start) :]]
+
+    def written_out(self) -> list[Numbers]:
+        u, carry, rows = self.u, list(self.start), []
+        if self.length > u.limit:
+            raise NativeError(f"more than {u.limit:,} steps are not written out")
+        steps = range(self.length)
+        for step in reversed(steps) if self.backward else steps:
+            if u.count > u.limit:
+                raise NativeError(f"more than {u.limit:,} statements are needed once the loop is unrolled")
+            results = u.run(self.body, [*self.constants, *carry, *(x[step] for x in self.sliced)])
+            carry = results[: len(carry)]
+            rows.append(results[len(carry) :])
+        if self.backward:
+            rows.reverse()
+        columns = zip(*rows, strict=True) if rows else [() for _ in self.stacked]
+        return [*carry, *(np.array(c, np.int64).reshape(s) for c, s in zip(columns, self.stacked, strict=True))]
+
+    def repeated(self) -> list[Numbers]:
+        u = self.u
+
+        def step(carries: list[Numbers], number: int) -> tuple[list[Numbers], list[Numbers], None]:
+            now = [u.at_step(x, number) for x in self.sliced]
+            results = u.run(self.body, [*self.constants, *carries, *now])
+            return results[: len(carries)], results[len(carries) :], None
+
+        carry, rows = u.repeat(list(self.start), self.length, self.backward, step, self._counts())
+        return [*carry, *rows]
+
+    def _counts(self) -> dict[int, int]:
+        """By how much carries grow in a step that only count, as those of `jax.lax.fori_loop` do."""
+        made = {var: inner for inner in self.body.equations for var in inner.outvars}
+        variables = self.body.inputs[len(self.constants) :]
+        found = {}
+        for place, (var, output) in enumerate(zip(variables, self.body.outputs[: len(self.start)], strict=False)):
+            inner = made.get(output) if isinstance(output, Var) else None
+            whole = kind_of(_jax.dtype(var)) in ("i32", "i64") and _jax.shape(var) == ()
+            if inner is not None and whole and inner.primitive.name == "add" and inner.invars[0] is var:
+                known = self.u.builder.value(int(self.start[place].ravel()[0])) is not None
+                if known and isinstance(inner.invars[1], Literal):
+                    found[place] = int(inner.invars[1].val)
+        return found

@@ -1,0 +1,183 @@
+"""Operands, results and what loops keep, in memory: loads and stores of vectors, one lane a point."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import Any
+
+from .emit import Emitter, Value, scalar_type, size_of
+from .statements import Statements
+
+# Bytes of a line of the cache.
+LINE = 64
+# So many lines ahead of a result its memory is fetched.
+_AHEAD = 4
+
+
+class Stores(Enum):
+    """Ways to write results, for ever more of them.
+
+    What does not fit the cache of a core is fetched before it is written, which the processor does by itself for a few
+    arrays only. What fits no cache goes past them, which pays for many arrays that nothing reads soon.
+    """
+
+    CACHED = "cached"
+    PREFETCHED = "prefetched"
+    STREAMED = "streamed"
+
+
+@dataclass(frozen=True)
+class PointLayout:
+    """How the points lie in memory.
+
+    Attributes:
+        lanes: how many are computed at once.
+        batched: which operands have a value for each point.
+        stores: how results go to memory.
+    """
+
+    lanes: int
+    batched: tuple[bool, ...]
+    stores: Stores = Stores.CACHED
+
+    @property
+    def has_batch(self) -> bool:
+        return any(self.batched)
+
+
+class Memory:
+    """The memory of one block of points. Elements are given by number, or by the text of a number that is computed."""
+
+    def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
+        self.program, self.layout, self.emitter = program, layout, emitter
+
+    def loaded(self, operand: int, element: str, kind: str) -> Value:
+        """An element of an operand."""
+        emitter, lanes = self.emitter, self.layout.lanes
+        stored = "i8" if kind == "i1" else kind
+        scalar, size = scalar_type(stored), prod(self.program.inputs[operand][0])
+        base = f"%in{operand}"
+        if not self.layout.batched[operand]:
+            return self._everywhere(base, element, stored, kind)
+        place = self._address(base, scalar, size, element)
+        vector = emitter.type(stored)
+        if size == 1 or lanes == 1:
+            load = f"load {vector}, ptr {place.text}, align {size_of(stored)}, !invariant.load !0"
+            return _truth(emitter.write(stored, load), kind)
+        steps = ", ".join(f"i64 {lane * size}" for lane in range(lanes))
+        places = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, <{lanes} x i64> <{steps}>")
+        symbol = f"@llvm.masked.gather.v{lanes}{stored}.v{lanes}p0"
+        signature = f"<{lanes} x ptr>, i32, <{lanes} x i1>, {vector}"
+        emitter.declarations.add(f"declare {vector} {symbol}({signature})")
+        all_lanes = f"<{lanes} x i1> splat (i1 true), {vector} poison"
+        gather = f"call {vector} {symbol}(<{lanes} x ptr> {places.text}, i32 {size_of(stored)}, {all_lanes})"
+        return _truth(emitter.write(stored, gather), kind)
+
+    def _everywhere(self, base: str, element: str, stored: str, kind: str) -> Value:
+        """One number in memory, in all lanes."""
+        scalar = scalar_type(stored)
+        place = self.emitter.write("ptr", f"getelementptr {scalar}, ptr {base}, i64 {element}")
+        one = self.emitter.write(stored, f"load {scalar}, ptr {place.text}, !invariant.load !0")
+        return _truth(self.emitter.splat(one), kind)
+
+    def table(self, values: Sequence[Any], kind: str) -> str:
+        """The name of constants, one after the other."""
+        stored = "i8" if kind == "i1" else kind
+        scalar = scalar_type(stored)
+        texts = ", ".join(f"{scalar} {self.emitter.literal(stored, value)}" for value in values)
+        return self.emitter.constant(f"[{len(values)} x {scalar}] [{texts}]")
+
+    def tabulated(self, name: str, element: str, kind: str) -> Value:
+        return self._everywhere(name, element, "i8" if kind == "i1" else kind, kind)
+
+    def reserved(self, count: int, kind: str) -> str:
+        """The name of room for so many numbers a point."""
+        return self.emitter.allocate(f"[{count} x {self.emitter.type('i8' if kind == 'i1' else kind)}]")
+
+    def kept(self, room: str, element: str, value: Value) -> None:
+        """Write a number where it can be read again."""
+        emitter, stored = self.emitter, _numeric(value)
+        place = emitter.write("ptr", f"getelementptr {emitter.type(stored.kind)}, ptr {room}, i64 {element}")
+        emitter.perform(
+            f"store {emitter.type(stored.kind)} {stored.text}, ptr {place.text}, align {size_of(stored.kind)}"
+        )
+
+    def read(self, room: str, element: str, kind: str) -> Value:
+        emitter, stored = self.emitter, "i8" if kind == "i1" else kind
+        vector = emitter.type(stored)
+        place = emitter.write("ptr", f"getelementptr {vector}, ptr {room}, i64 {element}")
+        return _truth(emitter.write(stored, f"load {vector}, ptr {place.text}, align {size_of(stored)}"), kind)
+
+    def store(self, result: int, element: str, values: Sequence[Value]) -> None:
+        """Write neighbouring elements of a result, as many as a power of two."""
+        emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
+        values = [_numeric(value) for value in values]
+        kind = values[0].kind
+        scalar, size = scalar_type(kind), len(self.program.results[result])
+        place = self._address(f"%out{result}", scalar, size, element)
+        if size == 1 or lanes == 1:
+            if self.layout.stores is Stores.PREFETCHED:
+                self._prefetch(place)
+            whole = self.layout.stores is Stores.STREAMED and lanes * size_of(kind) == LINE
+            how = f"align {LINE}, !nontemporal !2" if whole else f"align {size_of(kind)}"
+            emitter.perform(f"store {emitter.type(kind)} {values[0].text}, ptr {place.text}, {how}")
+            return
+        piece = scalar if width == 1 else f"<{width} x {scalar}>"
+        for point, part in self._turned(values, kind):
+            target = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, i64 {point * size}")
+            emitter.perform(f"store {piece} {part}, ptr {target.text}, align {size_of(kind)}")
+
+    def _prefetch(self, place: Value) -> None:
+        """Have the line fetched that is written a few blocks later; beyond the end nothing happens."""
+        ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {_AHEAD * LINE}")
+        self.emitter.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 1, i32 3, i32 1)")
+
+    def _turned(self, values: list[Value], kind: str) -> list[tuple[int, str]]:
+        """For each point its elements side by side: a transposition by exchanging ever larger halves."""
+        emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
+        vector = emitter.type(kind)
+        step = 1
+        while step < width:
+            upper = [lane if not lane & step else lane + lanes - step for lane in range(lanes)]
+            lower = [lane + step if not lane & step else lane + lanes for lane in range(lanes)]
+            for first in range(width):
+                if first & step:
+                    continue
+                pair = values[first], values[first | step]
+                for position, mask in ((first, upper), (first | step, lower)):
+                    values[position] = self._shuffled(vector, kind, pair, mask)
+            step *= 2
+        parts = []
+        for point in range(lanes):
+            block, row = divmod(point, width)
+            value = values[row]
+            if width == 1:
+                parts.append((point, emitter.lane(value, point).text))
+                continue
+            wanted = list(range(block * width, block * width + width))
+            parts.append((point, self._shuffled(vector, kind, (value, value), wanted).text))
+        return parts
+
+    def _shuffled(self, vector: str, kind: str, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        a, b = (f"{vector} {value.text}" for value in pair)
+        return self.emitter.write(kind, f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{mask}>")
+
+    def _address(self, base: str, scalar: str, size: int, element: str) -> Value:
+        """Where an element of the first point of the block is."""
+        emitter = self.emitter
+        place = emitter.write("i64", "add i64 %i, 0" if size == 1 else f"mul i64 %i, {size}")
+        if element != "0":
+            place = emitter.write("i64", f"add i64 {place.text}, {element}")
+        return emitter.write("ptr", f"getelementptr {scalar}, ptr {base}, i64 {place.text}")
+
+
+def _truth(value: Value, kind: str) -> Value:
+    return value.differs(0) if kind == "i1" else value
+
+
+def _numeric(value: Value) -> Value:
+    """A truth value as it lies in memory; any other number as it is."""
+    return value.emitter.cast("zext", value, "i8") if value.kind == "i1" else value

@@ -1,0 +1,116 @@
+"""The code of a kernel: a loop over blocks of points, in each the statements on vectors, one lane a point."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .body import Body
+from .emit import Emitter
+from .inverses import share_inverses
+from .memory import LINE, PointLayout, Stores
+from .statements import Statements
+
+# The function of a kernel.
+POINTS = "graphax_points"
+
+
+_LOOP = """
+define void @graphax_points(ptr %in, ptr %out, i64 %begin, i64 %end) {{
+entry:
+{pointers}
+{allocations}
+{alignment}
+  %last = sub i64 %end, {lanes}
+  br label %block
+block:
+  %start = phi i64 [%begin, %entry], [%after, %next]
+  ; The last block overlaps the one before it where the points do not come out even.
+  %beyond = icmp sgt i64 %start, %last
+  %i = select i1 %beyond, i64 %last, i64 %start
+{branch}
+quick:
+{body}
+{check}
+slow:
+{exact}
+  br label %next
+next:
+  %after = add i64 %start, {lanes}
+  %more = icmp slt i64 %after, %end
+  br i1 %more, label %block, label %done
+done:
+  ret void
+}}
+"""
+# One block that is right for all arguments and wherever the results lie in memory.
+_EXACT = """
+define internal void @exact(ptr %in, ptr %out, i64 %i) noinline cold {{
+entry:
+{pointers}
+{allocations}
+{body}
+  ret void
+}}
+"""
+_STREAMED = """  %odd = or i1 %beyond, %misaligned
+  br i1 %odd, label %slow, label %quick, !prof !1"""
+_METADATA = """
+!0 = !{}
+!1 = !{!"branch_weights", i32 1, i32 1000000}
+!2 = !{i32 1}
+"""
+
+
+def kernel_code(program: Statements, layout: PointLayout) -> str:
+    """A module with one function, which computes points from a first to a last one."""
+    quick = Body(share_inverses(program), layout, Emitter(layout.lanes, exact=False, block="quick")).emitter
+    parts, written = [], [quick]
+    if quick.huge is not None or layout.stores is Stores.STREAMED:
+        exact = Body(program, replace(layout, stores=Stores.CACHED), Emitter(layout.lanes, block="entry")).emitter
+        written.append(exact)
+        parts.append(_EXACT.format(pointers=_pointers(program), allocations=_text(exact.allocations), body=exact.text))
+    parts.append(
+        _LOOP.format(
+            pointers=_pointers(program),
+            allocations=_text(quick.allocations),
+            alignment=_alignment(program) if layout.stores is Stores.STREAMED else "",
+            branch=_STREAMED if layout.stores is Stores.STREAMED else "  br label %quick",
+            body=quick.text,
+            check="  br label %next" if quick.huge is None else _check(quick),
+            exact="  call void @exact(ptr %in, ptr %out, i64 %i)" if len(parts) else "",
+            lanes=layout.lanes,
+        )
+    )
+    declarations = set().union(*(emitter.declarations for emitter in written))
+    return "\n".join([*sorted(declarations), *parts, _METADATA])
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _pointers(program: Statements) -> str:
+    lines = []
+    for name, count in (("in", len(program.inputs)), ("out", len(program.outputs))):
+        for n in range(count):
+            lines.append(f"  %{name}{n}.slot = getelementptr ptr, ptr %{name}, i64 {n}")
+            lines.append(f"  %{name}{n} = load ptr, ptr %{name}{n}.slot, !invariant.load !0")
+    return "\n".join(lines)
+
+
+def _alignment(program: Statements) -> str:
+    """Whether all results and the first point begin where a line of the cache does."""
+    lines = ["  %bits0 = shl i64 %begin, 2"]
+    for n in range(len(program.outputs)):
+        lines.append(f"  %address{n} = ptrtoint ptr %out{n} to i64")
+        lines.append(f"  %bits{n + 1} = or i64 %bits{n}, %address{n}")
+    lines.append(f"  %odd.bits = and i64 %bits{len(program.outputs)}, {LINE - 1}")
+    lines.append("  %misaligned = icmp ne i64 %odd.bits, 0")
+    return "\n".join(lines)
+
+
+def _check(quick: Emitter) -> str:
+    """Compute the block again, slowly, if an argument was too large for the quick way."""
+    assert quick.huge is not None
+    written = len(quick.lines)
+    some = quick.any(quick.huge)
+    return _text([*quick.lines[written:], f"br i1 {some.text}, label %slow, label %next, !prof !1"])

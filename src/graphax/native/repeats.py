@@ -1,0 +1,92 @@
+"""Loops of statements, made of what one step does."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import NativeError
+from .emit import dtype_of
+from .statements import Repetition
+
+if TYPE_CHECKING:
+    from .unroll import Numbers, Unrolling
+
+# That a carry stays the same may show once others are known to, but hardly ever more often than this.
+_MOST_ROUNDS = 3
+NONE: Mapping[int, int] = {}
+# Elements of what a loop reads or writes have a number each before it is seen that they lie side by side.
+MOST_IN_MEMORY = 1 << 17
+
+# From carries and the number of the step to new carries, what is written, and whether to go on, unless that is known.
+Step = Callable[[list["Numbers"], int], tuple[list["Numbers"], list["Numbers"], "Numbers | None"]]
+
+
+def repeated(
+    u: "Unrolling", start: list["Numbers"], length: int | None, backward: bool, step: Step, counts: Mapping[int, int]
+) -> tuple[list["Numbers"], list["Numbers"]]:
+    """The last carries of a loop and all that it has written, given what a step makes of carries.
+
+    ``counts`` are carries of one number each, by place, and by how much they grow.
+    """
+    builder, outside, flat = u.builder, u.scope, _flat(start)
+    ends = np.cumsum([0, *(array.size for array in start)])
+    known = {int(ends[place]): stride for place, stride in counts.items()}
+    for _ in range(_MOST_ROUNDS):
+        u.scope = scope = u.open_scope(length)
+        number = builder.step(scope)
+        carries = {at: builder.carry(n, scope) for at, n in enumerate(flat) if at not in known}
+        values = [carries[at] if at in carries else _taken(u, n, known[at], number, length, backward)
+                  for at, n in enumerate(flat)]  # fmt: skip
+        made, rows, condition = step(_like(values, start), number)
+        u.scope = outside
+        new = _flat(made)
+        # What stays the same is no carry, and then more may turn out to stay the same.
+        same = {at: 0 for at, carry in carries.items() if new[at] in (carry, flat[at])}
+        if not same:
+            break
+        known |= same
+    written = [builder.written(n, number) for n in _flat(rows)]
+    if (length or 0) * len(written) > MOST_IN_MEMORY:
+        raise NativeError(f"its loop writes more than {MOST_IN_MEMORY:,} numbers")
+    asked = [] if condition is None else [int(condition.ravel()[0])]
+    operands = [*asked, *carries.values(), *(new[at] for at in carries), *written]
+    repeat = builder.repeat(operands, Repetition(scope, length, backward, len(carries)), outside)
+    last = [builder.after(repeat, carries[at]) if at in carries else _last(u, n, known[at], length)
+            for at, n in enumerate(flat)]  # fmt: skip
+    return _like(last, start), _stacked(u, repeat, written, rows, length or 0)
+
+
+def _flat(arrays: Sequence["Numbers"]) -> list[int]:
+    return [int(n) for array in arrays for n in array.ravel()]
+
+
+def _like(numbers: Sequence[int], arrays: Sequence["Numbers"]) -> list["Numbers"]:
+    ends = np.cumsum([array.size for array in arrays])[:-1]
+    parts = np.split(np.array(numbers, np.int64), ends) if arrays else []
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+def _stacked(
+    u: "Unrolling", repeat: int, written: Sequence[int], rows: Sequence["Numbers"], length: int
+) -> list["Numbers"]:
+    entries = [_like([u.builder.entry(repeat, w, t) for w in written], rows) for t in range(length)]
+    return [np.stack(column) for column in zip(*entries, strict=True)]
+
+
+def _taken(u: "Unrolling", start: int, stride: int, step: int, length: int | None, backward: bool) -> int:
+    """A carry that only counts, in a step."""
+    if stride == 0:
+        return start
+    assert length is not None
+    first, dtype = int(u.builder.value(start)), dtype_of(u.builder.statements[start].kind)
+    if backward:
+        return u.builder.counted(step, first + (length - 1) * stride, -stride, dtype)
+    return u.builder.counted(step, first, stride, dtype)
+
+
+def _last(u: "Unrolling", start: int, stride: int, length: int | None) -> int:
+    if stride == 0 or length is None:
+        return start
+    dtype = dtype_of(u.builder.statements[start].kind)
+    return u.builder.constant(int(u.builder.value(start)) + length * stride, dtype)

@@ -1,0 +1,126 @@
+"""Which elements of results are stored together, and which a loop can store by itself."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..errors import NativeError
+from .needed import parts
+from .statements import Statements
+
+# Elements of one result that are turned from lanes into neighbours in memory at once.
+_GROUP = 8
+# Numbers that loops keep for later. A number is as long as a line of the cache, and a thread has a few megabytes.
+_MOST_KEPT = 1 << 14
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the steps of a loop write a number: at ``offset`` of a result, and ``stride`` further in each."""
+
+    result: int
+    offset: int
+    stride: int
+
+
+@dataclass(eq=False)
+class Group:
+    """Neighbouring elements of a result from ``start`` on, and which of them are not computed yet."""
+
+    result: int
+    start: int
+    stride: int
+    numbers: tuple[int, ...]
+    missing: set[int]
+
+
+def targets(program: Statements) -> dict[int, Target]:
+    """For what loops write and nothing but results reads: where it goes."""
+    statements = program.statements
+    lengths = {
+        written: statements[loop].attribute.length
+        for loop in program.loops
+        if statements[loop].scope == 0
+        for written in parts(statements[loop])[2]
+    }
+    read = {operand for statement in statements for operand in statement.operands}
+    found: dict[int, dict[int, tuple[int, int]]] = {written: {} for written in lengths}
+    for result, numbers in enumerate(program.results):
+        for position, number in enumerate(numbers):
+            entry = statements[number]
+            if entry.operation == "entry" and entry.operands[0] in found:
+                steps = found[entry.operands[0]]
+                # What is read once more, or stored twice, has to be kept.
+                step = -1 if number in read or entry.attribute.offset in steps else entry.attribute.offset
+                steps[step] = result, position
+    others = {s.operands[0] for n, s in enumerate(statements) if s.operation == "entry" and s.attribute.strides}
+    return {
+        written: target
+        for written, steps in found.items()
+        if written not in others and (target := _target(steps, lengths[written])) is not None
+    }
+
+
+def results_outside(program: Statements) -> int:
+    """How many elements of results have code of their own, instead of being stored by a loop."""
+    steps = sum(len(numbers) for numbers in program.results)
+    return steps - sum(n * (program.statements[loop].attribute.length or 0) for loop, n in _stored(program).items())
+
+
+def _stored(program: Statements) -> Counter[int]:
+    """How many numbers each loop stores by itself."""
+    direct = targets(program)
+    return Counter({loop: sum(n in direct for n in parts(program.statements[loop])[2]) for loop in program.loops})
+
+
+def check_room(program: Statements) -> None:
+    """Raise `NativeError` if what loops keep is more than a thread has room for."""
+    kept = sum(len(s.operands) for s in program.statements if s.operation == "kept")
+    stored = _stored(program)
+    for loop in program.loops:
+        repeat = program.statements[loop]
+        kept += (repeat.attribute.length or 0) * (len(parts(repeat)[2]) - stored[loop])
+    if kept > _MOST_KEPT:
+        raise NativeError(f"its loops keep {kept:,} numbers, and there is room for {_MOST_KEPT:,}")
+
+
+def _target(steps: Mapping[int, tuple[int, int]], length: int) -> Target | None:
+    if set(steps) != set(range(length)):
+        return None
+    result, first = steps[0]
+    stride = steps[1][1] - first
+    regular = all(steps[n] == (result, first + n * stride) for n in range(length))
+    return Target(result, first, stride) if regular else None
+
+
+def groups(program: Statements, direct: Mapping[int, Target], lanes: int) -> dict[int, list[Group]]:
+    """Elements that are stored together, by the statements they wait for."""
+    pieces: dict[tuple[int, int, int], dict[int, int]] = {}
+    for result, numbers in enumerate(program.results):
+        # What a loop stores is not stored after it.
+        pieces[result, 0, 0] = {
+            position: number
+            for position, number in enumerate(numbers)
+            if program.statements[number].operation != "entry" or program.statements[number].operands[0] not in direct
+        }
+    for written, target in direct.items():
+        scope = program.statements[written].scope
+        pieces.setdefault((target.result, target.stride, scope), {})[target.offset] = written
+    waiting: dict[int, list[Group]] = {}
+    for (result, stride, _), members in pieces.items():
+        for start, numbers in _together(members, lanes):
+            group = Group(result, start, stride, numbers, set(numbers))
+            for number in group.missing:
+                waiting.setdefault(number, []).append(group)
+    return waiting
+
+
+def _together(members: Mapping[int, int], lanes: int) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """Neighbours, as many at once as a power of two up to what pays."""
+    rest = sorted(members)
+    while rest:
+        width = 1
+        while width < min(_GROUP, lanes) and rest[: 2 * width] == list(range(rest[0], rest[0] + 2 * width)):
+            width *= 2
+        yield rest[0], tuple(members[position] for position in rest[:width])
+        rest = rest[width:]
