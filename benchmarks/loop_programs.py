@@ -4,7 +4,9 @@ mapped over points, where loops are kernels.
     python benchmarks/loop_programs.py [--programs 2000] [--seed 0]
 
 Scans with and without carries, sequences, constants and outputs; of no step, of one, reversed, nested; with integer and
-boolean carries, with branches, gathers by carried integers and inner `jax.vmap`. Each program follows from its seed.
+boolean carries, with branches, gathers by carried integers and inner `jax.vmap`. Within them are loops that go on while
+a condition holds, alone or mapped over rows, and choices between branches of unlike structures. Each program follows
+from its seed.
 """
 
 import argparse
@@ -87,7 +89,41 @@ def _operation(rng: np.random.Generator, pool: list[Any], fixed: list[Any], dept
         return jnp.sum(_loop(rng, [a, b], rows, depth + 1)[0]) * a
     if kind == 6 and a.ndim:
         return jax.vmap(lambda row: jnp.sum(row) * jnp.cos(row))(a)
+    if kind == 7:
+        return _choice(rng, a, b) if rng.random() < 0.5 else _mapped_while(a, b, int(rng.integers(-1, 5)))
     return a * 0.5 + jnp.sum(b) * 0.1
+
+
+def _choice(rng: np.random.Generator, a: Any, b: Any) -> Any:
+    """One of some branches: diagonal, dense, zero, a loop, another choice, a masked one."""
+    branches = [
+        jnp.sin,
+        lambda v: v * jnp.sum(v) + jnp.mean(b),
+        jnp.zeros_like,
+        lambda v: _while(v, b, 2),
+        lambda v: lax.cond(jnp.sum(v) > 0, lambda u: u * jnp.sum(b), lambda u: jnp.flip(u), v),
+        lambda v: jnp.where(v > 0, v * v, 0.5 * v),
+    ]
+    taken = [branches[n] for n in rng.permutation(len(branches))[: int(rng.integers(2, 5))]]
+    return lax.switch(jnp.int32(jnp.floor(3 * jnp.sum(b))) % len(taken), taken, a)
+
+
+def _mapped_while(a: Any, b: Any, most: int) -> Any:
+    return jax.vmap(lambda row: _while(row, b, 4))(a) if a.ndim and most < 0 else _while(a, b, most)
+
+
+def _while(a: Any, b: Any, most: int) -> Any:
+    """A loop of at most so many steps, which depends on the values."""
+
+    def step(carry):
+        value, total, count = carry
+        return jnp.sin(value) * 1.5 + 0.2 * jnp.mean(b), total + jnp.sum(value), count + 1
+
+    def going_on(carry):
+        return (carry[2] < most) & (jnp.sum(carry[0] ** 2) < 2.5)
+
+    value, total, _ = lax.while_loop(going_on, step, (a, jnp.zeros(()), 0))
+    return value + 0.3 * total
 
 
 def check(seed: int) -> None:

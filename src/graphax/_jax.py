@@ -293,9 +293,24 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
     return len(constants), len(carry)
 
 
-def is_plain_scan(eqn: JaxprEqn) -> bool:
-    """True for a loop of at least one step over real values, that has no effects and keeps to its own point."""
-    if eqn.primitive.name != "scan" or eqn.params["length"] == 0 or eqn.effects or is_collective(eqn):
+def is_loop(eqn: JaxprEqn) -> bool:
+    """True for a loop that derivatives can be carried through: a while, or a scan of at least one step."""
+    some = eqn.primitive.name == "scan" and eqn.params["length"] > 0
+    return (some or is_while(eqn)) and _is_plain(eqn)
+
+
+def is_while(eqn: JaxprEqn) -> bool:
+    return eqn.primitive.name == "while"
+
+
+def is_choice(eqn: JaxprEqn) -> bool:
+    """True for a choice between branches that can be differentiated one by one."""
+    return eqn.primitive.name == "cond" and _is_plain(eqn)
+
+
+def _is_plain(eqn: JaxprEqn) -> bool:
+    """True for an equation between real values, that has no effects and keeps to its own point."""
+    if eqn.effects or is_collective(eqn):
         return False
     atoms = (*eqn.invars, *eqn.outvars)
     return not any(is_complex(atom.aval) or _varying(atom.aval) for atom in atoms)

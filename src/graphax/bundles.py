@@ -104,6 +104,7 @@ class Passing:
     """A product with a passage: what it is, what it costs, and whatever the passage needs to know to do it.
 
     It takes ``length`` steps, in which ``moved`` numbers are written or read again because they cannot all be at hand.
+    If ``unbounded``, how many steps there are is known only when run, and so many are counted.
     """
 
     structure: "AnyEdge"
@@ -114,6 +115,7 @@ class Passing:
     how: Any
     length: int
     moved: int
+    unbounded: bool = False
     factor: ClassVar[float] = 1.0
     is_sum: ClassVar[bool] = False
 

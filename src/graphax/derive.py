@@ -10,6 +10,8 @@ import numpy as np
 
 from . import _jax
 from ._jax import JaxprEqn, Program, Var
+from .bodies import branch_programs, while_programs
+from .branches import Branches
 from .bundles import ALONE, AnyEdge, Bundle
 from .graph import ComputationGraph, Edge, Vertex, pruned
 from .loop import Loop
@@ -18,13 +20,17 @@ from .simplify import fold_constants, simplify
 from .structure import identity
 from .terms import renamed
 from .trace import Traced
+from .while_loop import COUNTED_STEPS, While
 
 
 @dataclass(frozen=True, eq=False)
 class LocalBlocks:
-    """The blocks of one equation: ``edges`` names, for (result, active operand), the edge of the graph."""
+    """The blocks of one equation: ``edges`` names, for (result, active operand), the edge of the graph.
 
-    partials: Partials
+    Of the ``variables`` that it reads, active ones come first.
+    """
+
+    partials: Partials | Branches
     variables: tuple[Var, ...]
     edges: dict[tuple[int, int], Edge]
 
@@ -92,7 +98,12 @@ def derive(
             edges.update(found)
             avals |= {first: _bundle_aval(eqn.invars), second: _bundle_aval(eqn.outvars)}
             continue
-        partials = equation_partials(eqn, variables, active, whole)
+        variables = tuple(dict.fromkeys((*active, *variables)))
+        partials = (
+            _branches(eqn, variables, active, live, simplified, whole)
+            if _jax.is_choice(eqn)
+            else equation_partials(eqn, variables, active, whole)
+        )
         moving.update(eqn.outvars[o] for o, _ in partials.structures)
         names = {
             (o, i): (numbers[eqn.outvars[o]], numbers[active[i]])
@@ -121,7 +132,7 @@ def _numbered(program: Program, numbers: dict[Var, int]) -> tuple[dict[int, Jaxp
     makers: dict[int, JaxprEqn] = {}
     bundles = {}
     for position, eqn in enumerate(program.equations):
-        if _jax.is_plain_scan(eqn):
+        if _jax.is_loop(eqn):
             bundles[position] = len(makers) + 1, len(makers) + 2
             makers |= dict.fromkeys(bundles[position], eqn)
         for var in eqn.outvars:
@@ -135,17 +146,40 @@ def _positions(eqn: JaxprEqn, active: Sequence[Var]) -> list[int]:
 
 
 def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool, whole: bool) -> Loop:
-    """The loop of a scan that depends on active operands."""
-    constants, carries = _jax.scan_counts(eqn.params)
-    program = fold_constants(_jax.inlined(eqn.params["jaxpr"]))
-    program = simplify(program) if simplified else program
+    """The loop of an equation that depends on active operands."""
+    moving, is_live = _positions(eqn, active), [var in live for var in eqn.outvars]
+    if _jax.is_while(eqn):
+        constants, program, condition = while_programs(eqn)
+        # What only the condition reads does not move.
+        moving = [n for n in moving if n >= eqn.params["cond_nconsts"]]
+        carries = len(eqn.outvars)
+    else:
+        constants, carries = _jax.scan_counts(eqn.params)
+        program = _jax.inlined(eqn.params["jaxpr"])
     carried = range(constants, constants + carries)
-    moving = [program.inputs[n] for n in {*_positions(eqn, active), *carried}]
-    wanted = [n < carries or var in live for n, var in enumerate(eqn.outvars)]
+    wanted = [n < carries or kept for n, kept in enumerate(is_live)]
+    body = _body(program, {*moving, *carried}, wanted, simplified, whole)
+    if _jax.is_while(eqn):
+        return While(body, constants, carries, COUNTED_STEPS, condition=condition, operands=tuple(moving))
+    return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
+
+
+def _branches(
+    eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], live: set[Var], simplified: bool, whole: bool
+) -> Branches:
+    """The branches of a choice as functions of all its variables, of which active ones come first."""
+    wanted = [var in live for var in eqn.outvars]
+    programs = branch_programs(eqn, variables)
+    return Branches(tuple(_body(each, range(len(active)), wanted, simplified, whole) for each in programs), whole)
+
+
+def _body(program: Program, moving: Iterable[int], wanted: Sequence[bool], simplified: bool, whole: bool) -> Derivation:
+    """The derivation of a program within an equation, by some of its inputs."""
+    program = fold_constants(program)
+    program = simplify(program) if simplified else program
     names = tuple(f"input {n}" for n in range(len(program.inputs)))
     traced = Traced(program, (), (), False, None, None, len(program.outputs), names)
-    body = derive(traced, simplified, whole, moving, wanted)
-    return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
+    return derive(traced, simplified, whole, [program.inputs[n] for n in moving], wanted)
 
 
 def _loop_edges(

@@ -10,9 +10,12 @@ import numpy as np
 from jax import lax
 
 from . import _jax
+from ._jax import JaxprEqn, Var
 from .block import JacobianBlock, settled
+from .branches import Branches
 from .bundles import Pick, apart, picked
-from .derive import Derivation
+from .choosing import choose
+from .derive import Derivation, LocalBlocks
 from .edge_block import EdgeBlock, blocks_of, bundled, edge_block, perform
 from .passing import LoopBlock, pull, push
 from .plan import Drop, Edge, Instruction, Plan
@@ -33,16 +36,25 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any], backend: str =
         if local is None:
             results = _jax.evaluate(eqn, _jax.read_all(values, eqn.invars))
         else:
-            # What another function remembered of such an equation runs for the line of this one.
-            computed = local.partials.program.run([values[var] for var in local.variables], eqn.source_info)
-            results = computed[: len(eqn.outvars)]
-            # A coefficient may be an argument itself, and so a Python number.
-            arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in computed[len(eqn.outvars) :]]
-            for key, block in local.partials.blocks(arrays).items():
+            results, found = _with_blocks(local, eqn, values, backend)
+            for key, block in found.items():
                 if local.edges.get(key) in derivation.graph.edges:
                     blocks[local.edges[key]] = block.renamed(position)
         values.update(zip(eqn.outvars, results, strict=True))
     return _jax.read_all(values, program.outputs), blocks
+
+
+def _with_blocks(local: LocalBlocks, eqn: JaxprEqn, values: dict[Var, Any], backend: str) -> tuple[list[Any], Any]:
+    """The results of an equation, and its blocks by (result, active operand)."""
+    operands = [values[var] for var in local.variables]
+    if isinstance(local.partials, Branches):
+        (index,) = _jax.read_all(values, eqn.invars[:1])
+        return choose(local.partials, index, operands, evaluate_locally, eliminate, backend)
+    # What another function remembered of such an equation runs for the line of this one.
+    computed = local.partials.program.run(operands, eqn.source_info)
+    # A coefficient may be an argument itself, and so a Python number.
+    arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in computed[len(eqn.outvars) :]]
+    return computed[: len(eqn.outvars)], local.partials.blocks(arrays)
 
 
 def eliminate(plan: Plan, local: Blocks) -> Blocks:

@@ -139,10 +139,12 @@ class Explanation:
     def _loops_table(self) -> str:
         rows = []
         for number, passing in self.plan.passings:
-            way = "forward" if passing.forward else "backward"
+            # What is pulled through a loop without a known end meets its Jacobian, which is carried forward.
+            way = "forward" if passing.forward or passing.unbounded else "backward"
+            steps = f"any ({passing.length} counted)" if passing.unbounded else passing.length
             counts = [passing.multiplications // passing.length, passing.additions // passing.length]
             source = _tail(self.graph.vertices[number].source)
-            rows.append([number, way, passing.length, _origin(passing.how.order), *counts, passing.moved // 2, source])
+            rows.append([number, way, steps, _origin(passing.how.order), *counts, passing.moved // 2, source])
         names = ["vertex", "way", "steps", "order of a step", "mul a step", "add a step", "numbers kept", "source"]
         return table("Loops: which way derivatives are carried through them", names, rows) if rows else ""
 

@@ -8,7 +8,7 @@ backwards in the same way. What is carried has one structure in all steps: the f
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from .bundles import AnyEdge, Bundle, Key, Passage, Passing, compose
 from .elements import Element, Time, elements_of, over_time, together
@@ -22,7 +22,7 @@ from .terms import AnyStructure, pattern_of, transposed
 
 # A structure that keeps growing after this many steps is taken for dense.
 _MOST_ROUNDS = 12
-# A step is planned by the cheapest of these.
+# A body is planned by the cheapest of these.
 _ORDERS = ("rev", "fwd", "markowitz", "preelim_rev")
 
 Structures = dict[Key, AnyStructure]
@@ -76,6 +76,7 @@ class Loop(Passage):
     length: int
     backward: bool = False
     order: Order | None = None
+    unbounded: ClassVar[bool] = False
 
     @cached_property
     def _content(self) -> tuple:
@@ -202,8 +203,7 @@ class Loop(Passage):
         """The order and the plan of a step: those given, or the cheapest of the presets."""
         given = self.order
         if given is None:
-            found = [(order, graph.plan(order)) for order in (Order.of(name, graph) for name in _ORDERS)]
-            return min(found, key=lambda pair: pair[1].cost().operations)
+            return planned(graph)
         if given.fingerprint not in ("", graph.fingerprint):
             raise FingerprintError(
                 f"an order for the body of a {self} was made for the graph {given.fingerprint} ({len(given)} vertices "
@@ -229,6 +229,7 @@ class Loop(Passage):
             way,
             self.length,
             2 * self.length * kept,
+            self.unbounded,
         )
 
 
@@ -278,6 +279,12 @@ def _extended(
     vertices = {number: replace(vertices[number], kind=roles[number]) for number in sorted(present)}
     wanted = tuple(o if o in present else None for o in outputs)
     return ComputationGraph(vertices, inputs, wanted, kept, graph.numbered, graph.simplified, ())
+
+
+def planned(graph: ComputationGraph, whole: bool = True) -> tuple[Order, Plan]:
+    """The cheapest of some presets for a body, and its plan."""
+    found = [(order, graph.plan(order, whole)) for order in (Order.of(name, graph) for name in _ORDERS)]
+    return min(found, key=lambda pair: pair[1].cost().operations)
 
 
 def _end_vertices(edges: Mapping[tuple[int, int], AnyStructure], ends: Sequence[int], kind: str) -> dict[int, Vertex]:

@@ -154,7 +154,7 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
     factors = [view(block.values, axes, lists) for block, axes in sides]
     factors += [_guard(axis, lists) for axis in product.guards]
     masks: list[Mask] = []
-    if product.guards or any(_selects(block) for block, _ in sides):
+    if product.guards or any(selects(block) for block, _ in sides):
         dtype = next((block.dtype for block, _ in sides if block.dtype is not None), jnp.result_type(float))
         factors, masks = _numbers_and_masks(factors, out, product.factor == 1.0, dtype)
         masks += [_viewed(mask, block, axes, lists) for block, axes in sides for mask in block.masks]
@@ -222,7 +222,7 @@ def _shape_before(product: Product) -> tuple[int, ...]:
     return tuple(lengths.get(label, structure.sizes[label]) for label in structure.values)
 
 
-def _selects(block: Part) -> bool:
+def selects(block: Part) -> bool:
     """True if masks are all or part of a block's values."""
     return bool(block.masks) or (block.values is not None and block.values.dtype == bool)
 
@@ -274,7 +274,7 @@ def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
 
 def settled(block: Part) -> Part:
     """The same block with its masks applied, and numbers for its values."""
-    if not _selects(block):
+    if not selects(block):
         return block
     values = block.values
     if values.dtype == bool:
@@ -297,8 +297,8 @@ def _united(union: Union, left: Part, right: Part) -> Part:
         ]
 
     wheres = None
-    if _selects(left) or _selects(right):
-        wheres = spreads([_where(block) for block in (left, right)])
+    if selects(left) or selects(right):
+        wheres = spreads([shown(block) for block in (left, right)])
         left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
     return _compacted(union, spreads([of_dtype(block.coefficient(), dtype) for block in (left, right)]), wheres, lists)
@@ -312,11 +312,11 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
     left, right = recast(left, total.left_first), recast(right, total.right_first)
     masks: tuple[Mask, ...] = ()
     summands = (left, total.left), (right, total.right)
-    if any(_selects(block) for block, _ in summands) and all(
-        _selects(block) or not _covers(axes) for block, axes in summands
+    if any(selects(block) for block, _ in summands) and all(
+        selects(block) or not _covers(axes) for block, axes in summands
     ):
         # An entry is masked if it is on every path that has it.
-        where = _summed(total, (_where(left), left), (_where(right), right), lax.bitwise_or)
+        where = _summed(total, (shown(left), left), (shown(right), right), lax.bitwise_or)
         masks = (Mask(where, total.structure.values),)
     left, right = settled(left), settled(right)
     dtype = common_dtype(*[block.values for block in (left, right) if block.values is not None])
@@ -324,9 +324,9 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
     return Part(total.structure, _summed(total, (a, left), (b, right), lax.add), masks=masks, lists=lists)
 
 
-def _where(block: Part) -> Any:
+def shown(block: Part) -> Any:
     """Where a block has values that no mask hides, as truth values like them."""
-    if not _selects(block):
+    if not selects(block):
         return np.ones(block.structure.value_shape, bool)
     if block.values.dtype == bool:
         return block.values
@@ -362,7 +362,7 @@ def recast(block: Part, how: Recast | Refinement | None) -> Part:
             return place(values, block.structure.values, how.axes, block.lists)
         return arranged(*view(values, how.axes, block.lists), how.structure.values)
 
-    masks = (Mask(moved(_where(block)), how.structure.values),) if block.masks else ()
+    masks = (Mask(moved(shown(block)), how.structure.values),) if block.masks else ()
     values = moved(settled(block).values if masks else block.coefficient())
     return Part(how.structure, values, block.dtype, masks, lists)
 

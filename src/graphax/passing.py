@@ -14,7 +14,7 @@ from . import _jax, backend
 from ._jax import Var
 from .block import JacobianBlock
 from .bundles import Key, Passing, members_of
-from .edge_block import PassageBlock
+from .edge_block import PassageBlock, blocks_of, bundled, perform
 from .elements import Element, Time, settled_positions
 from .labelled import arranged, of_dtype, place, view
 from .loop import Loop
@@ -23,6 +23,7 @@ from .plan import Edge, Plan
 from .structure import Structure, without_lists
 from .sums import add
 from .terms import AnyStructure, terms_of
+from .while_loop import Through, While
 
 Blocks = dict[Key, JacobianBlock]
 Evaluate = Callable[[Any, Sequence[Any], str], tuple[list[Any], dict[Edge, Any]]]
@@ -50,10 +51,25 @@ class LoopBlock(PassageBlock):
         return backend.run(lambda *flat: step(*jax.tree.unflatten(tree, flat)), leaves, self.backend)
 
     def scan(self, step: Callable, start: Any, elements: Any, turned: bool = False) -> Any:
-        """Carry something through all steps, with the number of each step; ``turned`` from the last to the first."""
+        """Carry something through all steps, with the number of each step; ``turned`` from the last to the first.
+
+        What is carried forward through a `While` begins with the carries of the loop itself.
+        """
         loop = self.passage
+        if isinstance(loop, While):
+            return self._while(loop, lambda state: step(state, (elements, 0))[0], start), {}
         numbered = elements, jnp.arange(loop.length, dtype=np.int32)
         return lax.scan(step, start, numbered, loop.length, reverse=loop.backward != turned)
+
+    def _while(self, loop: While, step: Callable, start: Any) -> Any:
+        constants, *_ = self.parts
+
+        def judged(state: Any) -> tuple[Any, Any]:
+            return loop.condition(*constants, *state[0])[0], state
+
+        # The truth value is carried along because XLA takes the operands of a kernel that is all of a body for the same
+        # in all steps.
+        return lax.while_loop(lambda state: state[0], lambda state: judged(step(state[1])), judged(start))[1]
 
 
 def push(passing: Passing, left: Any, behind: Blocks, evaluate: Evaluate, eliminate: Eliminate) -> Blocks:
@@ -102,6 +118,10 @@ def push(passing: Passing, left: Any, behind: Blocks, evaluate: Evaluate, elimin
 
 def pull(passing: Passing, right: Any, before: Blocks, evaluate: Evaluate, eliminate: Eliminate) -> Blocks:
     """Edges out of a loop, carried backward through it."""
+    if isinstance(passing.how, Through):
+        units = {key: JacobianBlock.of(structure) for key, structure in passing.how.units.items()}
+        jacobian = push(passing.how.pushing, right, units, evaluate, eliminate)
+        return blocks_of(perform(passing.how.product, bundled(before), bundled(jacobian)))
     loop, way = right.passage, passing.how
     graph = loop.graph
     wanted = {edge for edge in way.plan.operands if edge in graph.edges}
