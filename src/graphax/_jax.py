@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax.extend import core, source_info_util
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Primitive, Var
+from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import ad, batching, mlir
 
 # Lines that JAX names in its errors, and we in ours, are the user's.
@@ -425,6 +426,15 @@ def define_primitive(
 def lowering_rule(function: Callable) -> Callable[..., Any]:
     """How XLA is told of a function that returns several results."""
     return mlir.lower_fun(function, multiple_results=True)
+
+
+def apart(results: Sequence[Any]) -> Sequence[Any]:
+    """The results of a call, such that the call is never all there is to the body of a loop.
+
+    XLA compares the operands of what a body ends with to what the loop carries, to find what stays the same in all
+    steps. It does so even if that is not a tuple but a call, which then is made once, before the loop.
+    """
+    return stablehlo.OptimizationBarrierOp(results).results
 
 
 def keep_alive(ctx: Any, thing: Any) -> None:

@@ -13,27 +13,39 @@ from . import _jax
 from ._jax import JaxprEqn, Var
 from .block import JacobianBlock, settled
 from .branches import Branches
-from .bundles import Pick, apart, picked
+from .bundles import Passing, Pick, apart, picked
 from .choosing import choose
 from .derive import Derivation, LocalBlocks
 from .edge_block import EdgeBlock, blocks_of, bundled, edge_block, perform
-from .passing import LoopBlock, pull, push
+from .loop import Way
+from .passing import LoopBlock, pull, push, run_forward
 from .plan import Drop, Edge, Instruction, Plan
 from .structure import zero
 
 Blocks = dict[Edge, EdgeBlock]
 
 
-def evaluate_locally(derivation: Derivation, args: Sequence[Any], backend: str = "auto") -> tuple[list[Any], Blocks]:
-    """The values of the program's outputs, and the local blocks by edge; steps of loops run on the given backend."""
+def evaluate_locally(
+    derivation: Derivation, args: Sequence[Any], backend: str = "auto", plan: Plan | None = None
+) -> tuple[list[Any], Blocks]:
+    """The values of the program's outputs, and the local blocks by edge; steps of loops run on the given backend.
+
+    Loops that a plan passes backward are run once, for their values and for what going back needs.
+    """
+    backward = {} if plan is None else {edge: way for edge, way in plan.loops() if _stores_steps(way)}
     program = derivation.traced.program
     values = program.environment(args)
     blocks: Blocks = {}
     for position, eqn in enumerate(program.equations):
         local, loop = derivation.local.get(position), derivation.loops.get(position)
+        ran = None
         if loop is not None:
-            blocks[loop.edge] = LoopBlock(loop.loop, _jax.read_all(values, eqn.invars), backend)
-        if local is None:
+            blocks[loop.edge] = block = LoopBlock(loop.loop, _jax.read_all(values, eqn.invars), backend)
+            if loop.edge in backward:
+                blocks[loop.edge] = ran = run_forward(block, backward[loop.edge], evaluate_locally)
+        if ran is not None:
+            results = ran.results
+        elif local is None:
             results = _jax.evaluate(eqn, _jax.read_all(values, eqn.invars))
         else:
             results, found = _with_blocks(local, eqn, values, backend)
@@ -42,6 +54,10 @@ def evaluate_locally(derivation: Derivation, args: Sequence[Any], backend: str =
                     blocks[local.edges[key]] = block.renamed(position)
         values.update(zip(eqn.outvars, results, strict=True))
     return _jax.read_all(values, program.outputs), blocks
+
+
+def _stores_steps(passing: Passing) -> bool:
+    return not passing.forward and isinstance(passing.how, Way)
 
 
 def _with_blocks(local: LocalBlocks, eqn: JaxprEqn, values: dict[Var, Any], backend: str) -> tuple[list[Any], Any]:
@@ -107,7 +123,7 @@ class Accumulation:
     backend: str = "auto"
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
-        outputs, local = evaluate_locally(self.derivation, args, self.backend)
+        outputs, local = evaluate_locally(self.derivation, args, self.backend, self.plan)
         blocks = _result_blocks(self.derivation, eliminate(self.plan, local))
         atoms = self.derivation.traced.program.outputs
         # As in `jax.jacfwd`, a derivative is of a weak type where the output is.

@@ -63,13 +63,7 @@ class LoopBlock(PassageBlock):
 
     def _while(self, loop: While, step: Callable, start: Any) -> Any:
         constants, *_ = self.parts
-
-        def judged(state: Any) -> tuple[Any, Any]:
-            return loop.condition(*constants, *state[0])[0], state
-
-        # The truth value is carried along because XLA takes the operands of a kernel that is all of a body for the same
-        # in all steps.
-        return lax.while_loop(lambda state: state[0], lambda state: judged(step(state[1])), judged(start))[1]
+        return lax.while_loop(lambda state: loop.condition(*constants, *state[0])[0], step, start)
 
 
 def push(passing: Passing, left: Any, behind: Blocks, evaluate: Evaluate, eliminate: Eliminate) -> Blocks:
@@ -124,8 +118,7 @@ def pull(passing: Passing, right: Any, before: Blocks, evaluate: Evaluate, elimi
         return blocks_of(perform(passing.how.product, bundled(before), bundled(jacobian)))
     loop, way = right.passage, passing.how
     graph = loop.graph
-    wanted = {edge for edge in way.plan.operands if edge in graph.edges}
-    local_of, stored = _stored(right, wanted, evaluate)
+    ran = right if isinstance(right, LoopRun) else run_forward(right, passing, evaluate)
     over_time = {key: Cut(before[key].transpose(), found, way.time) for key, found in way.elements.items()}
     vertices = {key: (way.ends[key[0]], graph.outputs[key[1]]) for key in (*over_time, *way.carried)}
     written = {
@@ -139,7 +132,7 @@ def pull(passing: Passing, right: Any, before: Blocks, evaluate: Evaluate, elimi
         return graph.vertices[graph.inputs[n]].dtype
 
     def step(saved: Any, carried: Any, summed: Any, now: Any, number: Any) -> Any:
-        local = local_of(saved)
+        local = ran.local_of(saved)
         local |= {vertices[key]: cut.at(now[key], number).transpose() for key, cut in over_time.items()}
         local |= {vertices[key]: JacobianBlock.of(way.carried[key], numbers) for key, numbers in carried.items()}
         found = eliminate(way.plan, local)
@@ -161,7 +154,7 @@ def pull(passing: Passing, right: Any, before: Blocks, evaluate: Evaluate, elimi
     first = {key: embedded(before.get(key), s, dtype(loop.constants + key[1])) for key, s in way.carried.items()}
     zero = {key: embedded(None, s, dtype(key[1])) for key, s in way.summed.items()}
     moved = {key: cut.moving for key, cut in over_time.items()}
-    (last, total), arrays = right.scan(one, (first, zero), (stored, moved), turned=True)
+    (last, total), arrays = right.scan(one, (first, zero), (ran.stored, moved), turned=True)
     results = {(m, loop.constants + c): JacobianBlock.of(way.carried[m, c], v) for (m, c), v in last.items()}
     results |= {key: JacobianBlock.of(way.summed[key], numbers) for key, numbers in total.items()}
     structures = members_of(passing.structure)
@@ -170,14 +163,25 @@ def pull(passing: Passing, right: Any, before: Blocks, evaluate: Evaluate, elimi
     return {key: results[key] for key in structures}
 
 
-def _stored(
-    block: LoopBlock, wanted: set[Edge], evaluate: Evaluate
-) -> tuple[Callable[[Any], dict[Edge, Any]], list[Any]]:
-    """Run a loop forward and keep the local blocks of all steps; those that are the same in all are kept once.
+@dataclass(frozen=True, eq=False)
+class LoopRun(LoopBlock):
+    """A loop that has been run forward, with the local blocks of all its steps.
 
-    Returns what makes blocks of the arrays of one step, and the arrays over time.
+    Attributes:
+        results: what the loop returns.
+        local_of: from the arrays of one step to its local blocks.
+        stored: those arrays, over time.
     """
+
+    results: list[Any]
+    local_of: Callable[[Any], dict[Edge, Any]]
+    stored: list[Any]
+
+
+def run_forward(block: LoopBlock, passing: Passing, evaluate: Evaluate) -> LoopRun:
+    """Run a loop that is to be passed backward; blocks that are the same in all steps are kept once."""
     loop = block.passage
+    wanted = {edge for edge in passing.how.plan.operands if edge in loop.graph.edges}
     constants, start, elements = block.parts
     trees: list[Any] = []
 
@@ -185,23 +189,25 @@ def _stored(
         results, local = evaluate(loop.body, values, "xla")
         arrays, tree = jax.tree.flatten({edge: local[edge] for edge in wanted if edge in local})
         trees.append(tree)
-        return [*results[: loop.carries], *arrays]
+        return [*results, *arrays]
 
     program = _jax.trace(once, *(var.aval for var in loop.body.traced.program.inputs))
     steady, varying = _jax.split_by(program, program.inputs[loop.constants :])
     known = program.constants | dict(zip(program.inputs, constants, strict=False))
     _jax.run(steady, known)
     moves = set(program.inputs[loop.constants :]).union(*(eqn.outvars for eqn in varying))
-    atoms = program.outputs[loop.carries :]
+    count = len(loop.body.traced.program.outputs)
+    outputs, atoms = program.outputs[loop.carries : count], program.outputs[count:]
     places = [n for n, atom in enumerate(atoms) if isinstance(atom, Var) and atom in moves]
 
     def one(carries: Any, given: Any) -> Any:
         now, _ = given
         values = known | dict(zip(program.inputs[loop.constants :], [*carries, *now], strict=True))
         _jax.run(varying, values)
-        return _jax.read_all(values, program.outputs[: loop.carries]), _jax.read_all(values, [atoms[n] for n in places])
+        kept = _jax.read_all(values, [atoms[n] for n in places])
+        return _jax.read_all(values, program.outputs[: loop.carries]), (_jax.read_all(values, outputs), kept)
 
-    _, stored = block.scan(one, start, elements)
+    last, (rows, stored) = block.scan(one, start, elements)
 
     def local_of(saved: Sequence[Any]) -> dict[Edge, Any]:
         arrays = [None if n in places else _jax.read_all(known, [atom])[0] for n, atom in enumerate(atoms)]
@@ -209,7 +215,7 @@ def _stored(
             arrays[n] = array
         return jax.tree.unflatten(trees[0], arrays)
 
-    return local_of, stored
+    return LoopRun(loop, block.operands, block.backend, [*last, *rows], local_of, stored)
 
 
 class Cut:

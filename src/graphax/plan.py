@@ -190,6 +190,13 @@ class Plan:
         """How many numbers loops write and read again."""
         return sum(passing.moved for _, passing in self.passings)
 
+    def loops(self) -> Iterator[tuple[Edge, Passing]]:
+        """The edges that are loops, and how they are passed."""
+        for step in self.code:
+            if isinstance(step, Instruction) and isinstance(step.operation, Pick) and step.operation.index == 0:
+                passing = step.operation.passing
+                yield self.operands[step.left if passing.forward else step.right], passing
+
     @property
     def passings(self) -> Iterator[tuple[int, Passing]]:
         """The vertices at which loops are passed, and how."""

@@ -16,6 +16,7 @@ from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
 from .results import check_room, results_outside
+from .statements import Statements
 from .unroll import LIMIT, unroll
 
 __all__ = ["as_kernel", "check_available", "set_threads"]
@@ -26,6 +27,8 @@ __all__ = ["as_kernel", "check_available", "set_threads"]
 LIMIT_UNASKED = 8_000
 STATEMENTS_OF_AN_EQUATION = 20
 STATEMENTS_OF_A_RESULT = 4
+# Of so many elements that are only moved and added, XLA makes loops that are as quick.
+MANY_ELEMENTS = 1_000
 
 assert control_rules.one_of is not None
 
@@ -50,6 +53,7 @@ def as_kernel(program: Program, required: bool) -> Kernel:
         check_room(statements)
         if not required:
             _check_results(statements.operations, results_outside(statements), limit)
+            _check_worth(statements)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
     return Kernel(program, statements, required)
@@ -63,3 +67,9 @@ def _limit_unasked(program: Program) -> int:
 def _check_results(operations: int, results: int, limit: int) -> None:
     if operations + STATEMENTS_OF_A_RESULT * results > limit:
         raise NativeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")
+
+
+def _check_worth(statements: Statements) -> None:
+    moved = sum(prod(shape) for shape, _ in (*statements.inputs, *statements.outputs))
+    if moved > MANY_ELEMENTS and statements.operations < 2 * moved and not statements.loops:
+        raise NativeError(f"XLA is as quick with {statements.operations:,} operations on {moved:,} elements")

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _jax
 from .._jax import Literal, Program, Var
+from ..bodies import while_programs
 from ..errors import NativeError
 from .emit import kind_of
 from .unroll import Numbers, Unrolling
@@ -54,13 +55,11 @@ def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
 
 @rule("while")
 def _while(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
-    params = eqn.params
-    asking, making = params["cond_nconsts"], params["body_nconsts"]
-    condition, body = (_jax.inlined(params[name]) for name in ("cond_jaxpr", "body_jaxpr"))
-    asked, made, start = operands[:asking], operands[asking : asking + making], list(operands[asking + making :])
+    count, body, condition = while_programs(eqn)
+    constants, start = operands[:count], list(operands[count:])
 
     def step(carries: list[Numbers], _: int) -> tuple[list[Numbers], list[Numbers], Numbers]:
-        return u.run(body, [*made, *carries]), [], u.run(condition, [*asked, *carries])[0]
+        return u.run(body, [*constants, *carries]), [], u.run(condition, [*constants, *carries])[0]
 
     return u.repeat(start, None, False, step)[0]
 

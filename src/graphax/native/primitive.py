@@ -143,7 +143,7 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 
     def lower(ctx: Any, *operands: Any) -> Any:
         _jax.keep_alive(ctx, loaded)
-        return jax.ffi.ffi_lowering(loaded.name)(ctx, *operands)
+        return _jax.apart(jax.ffi.ffi_lowering(loaded.name)(ctx, *operands))
 
     return lower
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from graphax import GraphaxError, _jax, native
 from graphax.native import host, primitive
@@ -207,3 +208,20 @@ def test_missing_llvm_is_an_error_that_names_the_extra(monkeypatch):
 def test_other_platforms_get_the_program(platform, kernel):
     traced = jax.jit(jax.vmap(natively(lambda x: [jnp.sin(x) * x]))).trace(np.ones(8))
     assert ("custom_call @graphax" in traced.lower(lowering_platforms=(platform,)).as_text()) == kernel
+
+
+@pytest.mark.parametrize("way", ["while_loop", "fori_loop"])
+def test_a_kernel_may_be_all_there_is_to_a_loop(way):
+    """XLA took the results of a call that is the whole body for the same in all steps."""
+    step = lambda state: tuple(natively(lambda x, y: [jnp.sin(x) * 0.5, jnp.cos(x) + y])(*state))
+    plain = lambda state: (jnp.sin(state[0]) * 0.5, jnp.cos(state[0]) + state[1])
+
+    def run(step):
+        if way == "fori_loop":
+            return lambda *start: lax.fori_loop(0, 9, lambda _, state: jax.vmap(lambda *s: step(s))(*state), start)
+        return lambda *start: lax.while_loop(
+            lambda state: jnp.max(state[0]) > 1e-3, lambda state: jax.vmap(lambda *s: step(s))(*state), start
+        )
+
+    start = np.linspace(0.1, 1, 8), np.zeros(8)
+    assert_same(jax.jit(run(step))(*start), jax.jit(run(plain))(*start), 1e-12)

@@ -92,6 +92,9 @@ CASES = {
     "large angles": repeated(lambda y: (jnp.sin(y * 1e9) * 1e-9 + y, None), 150),
     "while": lambda y, xs: [lax.while_loop(lambda c: jnp.sum(c * c) > 1e-3, lambda c: c * 0.8 * jnp.cos(c), y)],
     "while that never begins": lambda y, xs: [lax.while_loop(lambda c: c[0] > 1e9, lambda c: c * 2, y)],
+    "while of several points": lambda y, xs: [
+        jax.vmap(lambda v: lax.while_loop(lambda c: c > 0.1, lambda c: c * 0.8 - 0.01, v))(abs(xs[:5, 0]))
+    ],
     "newton": _newton,
     "while in a scan": rows(
         lambda c, x: (lax.while_loop(lambda s: jnp.sum(s * s) > 1, lambda s: s * 0.7 + 0.01, c + x[:3]), c[0])
