@@ -41,7 +41,7 @@ def oscillators(y, p):
 
 def quadrotor(y, p):
     """Position, velocity, angles and their rates, with drag."""
-    position, velocity, angles, rates = y.reshape(4, 3)
+    _, velocity, angles, rates = y.reshape(4, 3)
     roll, pitch, yaw = angles
     lift = jnp.stack([
         jnp.cos(roll) * jnp.sin(pitch) * jnp.cos(yaw) + jnp.sin(roll) * jnp.sin(yaw),
@@ -64,8 +64,11 @@ def lorenz_96(y, p):
 
 def brusselator(y, p):
     """Two species in fifteen cells."""
+
+    def spread(w):
+        return jnp.roll(w, 1) - 2 * w + jnp.roll(w, -1)
+
     u, v = y.reshape(2, 15)
-    spread = lambda w: jnp.roll(w, 1) - 2 * w + jnp.roll(w, -1)
     reaction = u * u * v
     return jnp.concatenate(
         [p[0] + reaction - (p[1] + 1) * u + p[2] * spread(u), p[1] * u - reaction + p[2] * spread(v)]
@@ -244,7 +247,8 @@ def newton(rng: np.random.Generator, steps: int) -> Case:
             r = residual(x)
             return x - jnp.stack([d * r[0] - b * r[1], a * r[1] - c * r[0]]) / (a * d - b * c)
 
-        return lax.while_loop(lambda x: jnp.sum(residual(x) ** 2) > 1e-20, step, jnp.array([0.6, 0.9]))
+        small = 10 * jnp.finfo(p.dtype).eps
+        return lax.while_loop(lambda x: jnp.max(jnp.abs(residual(x))) > small, step, jnp.array([0.6, 0.9]))
 
     return Case(meeting, (np.array([0.0, 0.0, 1.0, 1.0, 0.2, 1.0]) + 0.05 * rng.normal(size=6),), 2)
 
@@ -254,9 +258,12 @@ def fixed_point(rng: np.random.Generator, steps: int) -> Case:
     weights = rng.normal(size=(6, 6)) * 0.2
 
     def settled(x):
-        start = jnp.zeros(6), jnp.ones(6)
-        step = lambda s: (jnp.tanh(weights @ s[0] + x), s[0])
-        return lax.while_loop(lambda s: jnp.max(jnp.abs(s[0] - s[1])) > 1e-10, step, start)[0]
+        start, small = (jnp.zeros(6), jnp.ones(6)), 10 * jnp.finfo(x.dtype).eps
+
+        def step(pair):
+            return jnp.tanh(weights @ pair[0] + x), pair[0]
+
+        return lax.while_loop(lambda pair: jnp.max(jnp.abs(pair[0] - pair[1])) > small, step, start)[0]
 
     return Case(settled, (rng.normal(size=6),), 12)
 
@@ -286,8 +293,10 @@ def nested(rng: np.random.Generator, steps: int) -> Case:
 
     def driven(start, controls):
         def held(y, u):
-            inner = lambda y, _: (y + 0.005 * jnp.stack([y[1], u - jnp.sin(y[0]) - 0.1 * y[1]]), None)
-            return lax.scan(inner, y, None, length=10)[0], None
+            def step(y, _):
+                return y + 0.005 * jnp.stack([y[1], u - jnp.sin(y[0]) - 0.1 * y[1]]), None
+
+            return lax.scan(step, y, None, length=10)[0], None
 
         return lax.scan(held, start, controls)[0]
 

@@ -1,5 +1,5 @@
-"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward, in random orders, dense and sparse, and
-mapped over points, where loops are kernels.
+"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward, in random orders, dense and sparse,
+and mapped over points, where loops are kernels.
 
     python benchmarks/loop_programs.py [--programs 2000] [--seed 0]
 

@@ -109,8 +109,8 @@ def main() -> int:
         firsts.append(found["jacve"][1] / found[better][1])
         small += [ratios[-1]] if case.states <= 12 else []
         print(row(name, found, ratios[-1]), flush=True)
-    print(f"\nBatch {arguments.batch}, {arguments.steps} steps, {jax.default_backend()}: ratio {mean(ratios):.2f} in the "
-          f"geometric mean, {min(ratios):.2f} at least; {mean(small):.2f} of those with up to 12 states; "
+    print(f"\nBatch {arguments.batch}, {arguments.steps} steps, {jax.default_backend()}: ratio {mean(ratios):.2f} in "
+          f"the geometric mean, {min(ratios):.2f} at least; {mean(small):.2f} of those with up to 12 states; "
           f"first calls {mean(firsts):.2f} times as long in the mean, {max(firsts):.2f} at most")  # fmt: skip
     return 0
 

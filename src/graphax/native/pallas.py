@@ -21,11 +21,14 @@ from .schedule import by_scope
 from .statements import Place, Statement, Statements
 
 # Points of a block. A thread has two, so that it moves eight bytes at a time, or one where the values of two points
-# would not fit its registers, or where elements of arrays lie apart in memory.
+# would not fit its registers, or where elements of arrays lie apart in memory. Few points are spread over more blocks.
 _POINTS, _THREADS_OF_A_WARP = 128, 32
+_FEW_POINTS = 16_384
 _MOST_STATEMENTS_OF_TWO_POINTS = 500
 # Statements and elements of results. Of 900 Triton makes a kernel in four seconds; of many more it would take too long.
 _MOST_STATEMENTS = 2_000
+# In every step of a loop; a thread is slower than the many that XLA has for a large step.
+_MOST_STATEMENTS_IN_LOOPS = 1_000
 # Elements of an array are numbered by integers of 32 bits.
 _MOST_ELEMENTS = 1 << 31
 
@@ -72,6 +75,8 @@ def reason_for_xla(program: Statements) -> str | None:
         return f"Triton has no {', '.join(sorted(missing))}"
     if program.operations + results_outside(program) > _MOST_STATEMENTS:
         return f"more than {_MOST_STATEMENTS:,} statements and results take Triton long to compile"
+    if program.loops and program.operations > _MOST_STATEMENTS_IN_LOOPS:
+        return f"more than {_MOST_STATEMENTS_IN_LOOPS:,} statements in loops are quicker with XLA"
     if any(dtype.kind == "b" for _, dtype in (*program.inputs, *program.outputs)):
         return "truth values are not moved to and from kernels"
     if len(targets(program)) < sum(s.operation == "written" for s in program.statements):
@@ -90,27 +95,29 @@ def on_blocks(program: Statements, batched: Sequence[bool], batch: int, interpre
     from jax.experimental import pallas as pl
 
     triton = _jax.triton()
+    points = _POINTS if batch > _FEW_POINTS else _THREADS_OF_A_WARP
 
     def body(*refs: Any) -> None:
-        point = pl.program_id(0) * _POINTS + jnp.arange(_POINTS)
-        inside = None if batch % _POINTS == 0 else point < batch
+        point = pl.program_id(0) * points + jnp.arange(points)
+        inside = None if batch % points == 0 else point < batch
 
         def place(ref: Any, size: int, element: Any) -> Any:
             return ref.at[point if size == 1 else point * size + element]
 
         def loaded(operand: int, element: Any) -> Any:
             if not batched[operand]:
-                return jnp.full((_POINTS,), refs[operand][element])
+                return jnp.full((points,), refs[operand][element])
             return triton.load(place(refs[operand], prod(program.inputs[operand][0]), element), mask=inside)
 
         def stored(result: int, element: Any, value: Any) -> None:
             ref, size = refs[len(program.inputs) + result], len(program.results[result])
             triton.store(place(ref, size, element), value, mask=inside)
 
-        _Block(program, loaded, stored).run()
+        _Block(program, points, loaded, stored).run()
 
     flat = [jax.ShapeDtypeStruct((batch * prod(shape),), dtype) for shape, dtype in program.outputs]
-    grid, parameters = (pl.cdiv(batch, _POINTS),), triton.CompilerParams(num_warps=_warps(program), num_stages=1)
+    grid = (pl.cdiv(batch, points),)
+    parameters = triton.CompilerParams(num_warps=_warps(program, points), num_stages=1)
     call = pl.pallas_call(body, flat, grid=grid, compiler_params=parameters, interpret=interpret)
 
     def run(*operands: Any) -> list[Any]:
@@ -120,17 +127,17 @@ def on_blocks(program: Statements, batched: Sequence[bool], batch: int, interpre
     return run
 
 
-def _warps(program: Statements) -> int:
+def _warps(program: Statements, points: int) -> int:
     arrays = any(prod(shape) > 1 for shape, _ in (*program.inputs, *program.outputs))
     points_of_a_thread = 1 if arrays or len(program.statements) > _MOST_STATEMENTS_OF_TWO_POINTS else 2
-    return _POINTS // (points_of_a_thread * _THREADS_OF_A_WARP)
+    return max(1, points // (points_of_a_thread * _THREADS_OF_A_WARP))
 
 
 class _Block:
     """The statements on a block of points, given how to load elements of operands and to store those of results."""
 
-    def __init__(self, program: Statements, loaded: Callable, stored: Callable):
-        self.program, self.loaded, self.stored = program, loaded, stored
+    def __init__(self, program: Statements, points: int, loaded: Callable, stored: Callable):
+        self.program, self.points, self.loaded, self.stored = program, points, loaded, stored
         self.scopes, self.direct = by_scope(program.statements), targets(program)
 
     def run(self) -> None:
@@ -153,12 +160,14 @@ class _Block:
                 case "repeat":
                     values |= self._repeat(statement, values, steps)
                 case "step":
-                    values[number] = jnp.full((_POINTS,), steps[scope], np.int32)
+                    values[number] = jnp.full((self.points,), steps[scope], np.int32)
                 case "written":
                     target, value = self.direct[number], values[statement.operands[0]]
                     self.stored(target.result, target.offset + target.stride * steps[scope], value)
                 case "after" | "carry" | "entry":
                     pass
+                case "constant":
+                    values[number] = jnp.full((self.points,), statement.attribute)
                 case _:
                     values[number] = _computed(statement, values)
         return values
@@ -199,8 +208,6 @@ class _Block:
 def _computed(statement: Statement, values: Mapping[int, Any]) -> Any:
     operands = [values[number] for number in statement.operands]
     match statement.operation:
-        case "constant":
-            return jnp.full((_POINTS,), statement.attribute)
         case "convert" if statement.kind == "i1":
             return operands[0] != 0
         case "convert":

@@ -151,10 +151,15 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
     batch = _batch_size([aval.shape for aval in avals], batched)
     # Triton has to know the GPU, so what is lowered elsewhere is left to XLA.
-    if not _jax.computes_on_gpu() or not isinstance(batch, int) or batch == 0:
+    if not _jax.computes_on_gpu() or not isinstance(batch, int | None) or batch == 0:
         return None
-    function = pallas.on_blocks(kernel.statements, batched, batch)
-    return _jax.triton_lowering_rule(function) if function else None
+    # A single point is worth a kernel only if XLA would start many, one after the other.
+    if batch is None and not kernel.statements.loops:
+        return None
+    function = pallas.on_blocks(kernel.statements, batched, batch or 1)
+    if function is None:
+        return None
+    return _jax.triton_lowering_rule(function if batch else lambda *operands: [x[0] for x in function(*operands)])
 
 
 def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> PointLayout:
