@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .modules import Moved, lazily
 
 if TYPE_CHECKING:
-    from .api import build_graph, hessve, jacve, sparsity, value_and_jacve
+    from .api import build_graph, hessve, jacve, kernel, sparsity, value_and_jacve
     from .axes import Digit
     from .block import JacobianBlock
     from .check import check_jacobian
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .terms import Terms
 
 _PLACES = {
-    "api": ("build_graph", "hessve", "jacve", "sparsity", "value_and_jacve"),
+    "api": ("build_graph", "hessve", "jacve", "kernel", "sparsity", "value_and_jacve"),
     "axes": ("Digit",),
     "block": ("JacobianBlock",),
     "check": ("check_jacobian",),

@@ -317,6 +317,14 @@ def _is_plain(eqn: JaxprEqn) -> bool:
     return not any(is_complex(atom.aval) or _varying(atom.aval) for atom in atoms)
 
 
+def linear_solver(eqn: JaxprEqn, operands: Sequence[Any]) -> tuple[Program, Sequence[Any], Sequence[Any]]:
+    """The solver of a linear solve, what it closes over, and the right-hand sides."""
+    lengths = eqn.params["const_lengths"]
+    before = lengths.matvec + lengths.vecmat
+    solver = inlined(eqn.params["jaxprs"].solve)
+    return solver, operands[before : before + lengths.solve], operands[sum(lengths) :]
+
+
 def is_differentiable(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.inexact)
 

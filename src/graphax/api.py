@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any
 
-from jax.tree_util import tree_unflatten
+import jax
+from jax.tree_util import tree_flatten, tree_unflatten
 
 from . import _jax
-from .backend import check_backend
+from .backend import check_backend, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
 from .pipeline import Pipeline
@@ -123,6 +124,37 @@ def hessve(
     how = argnums, has_aux, holomorphic, allow_int
     gradient = jacve(function, *how, order=gradient_order, backend="xla")
     return jacve(gradient, *how, order=order, backend=backend)
+
+
+def kernel(function: Callable, *, backend: str = "auto") -> Callable:
+    """``function`` compiled to one block of machine code where it is mapped, or has loops; used like `jax.jit`.
+
+    For functions of small arrays: Jacobians by `jacve`, the solve behind them and the update are one kernel together.
+
+    Args:
+        function: a JAX function of pytrees of arrays.
+        backend: ``"auto"`` leaves to XLA what no kernel can take, or what XLA is as quick with; ``"native"`` raises
+            `NativeError`, which names the equation that it cannot take; ``"xla"`` is `jax.jit`.
+
+    Returns:
+        A function with the same arguments and results, to be called, mapped and differentiated.
+    """
+    if not callable(function):
+        raise TypeError(f"graphax.kernel takes a function, but got {function!r}")
+    check_backend(backend)
+
+    @jax.jit
+    @wraps(function)
+    def compiled(*args: Any, **kwargs: Any):
+        leaves, tree = tree_flatten((args, kwargs))
+
+        def flat(*leaves: Any):
+            args, kwargs = tree_unflatten(tree, leaves)
+            return function(*args, **kwargs)
+
+        return run(flat, leaves, backend)
+
+    return compiled
 
 
 def build_graph(

@@ -18,6 +18,12 @@ SIMPLE = frozenset(
 )  # fmt: skip
 
 
+# What takes no time of its own.
+_FREE = frozenset({"constant", "table", "repeat", "carry", "step", "after"})
+# Steps of a loop that ends when a condition says so.
+_STEPS = 10
+
+
 def kernel_statements(
     function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool = False
 ) -> Statements:
@@ -34,16 +40,19 @@ def workload(program: Statements) -> Workload:
     uses = Counter(operand for statement in statements for operand in statement.operands)
     uses.update(results)
     work: Workload = Counter(memory=len(results))
+    times = _times(program)
     for statement in statements:
-        if statement.operation == "input":
-            work["memory"] += 1
+        often = times[statement.scope]
+        if statement.operation in ("input", "entry", "written", "kept"):
+            work["memory"] += often * max(1, len(statement.operands) if statement.operation == "kept" else 1)
         elif statement.operation in SIMPLE:
-            work["arithmetic"] += 1
+            work["arithmetic"] += often
             # A product that is used once, by a sum, takes no instruction of its own.
             if statement.operation in ("add", "sub"):
-                work["arithmetic"] -= any(statements[n].operation == "mul" and uses[n] == 1 for n in statement.operands)
-        elif statement.operation != "constant":
-            work["div" if statement.operation == INVERSE else statement.operation] += 1
+                fused = any(statements[n].operation == "mul" and uses[n] == 1 for n in statement.operands)
+                work["arithmetic"] -= often * fused
+        elif statement.operation not in _FREE:
+            work["div" if statement.operation == INVERSE else statement.operation] += often
     angles = [{s.operands for s in statements if s.operation == name} for name in ("sin", "cos")]
     # Of the same angle they share most of their work.
     work["sincos"] = both = len(set.intersection(*angles))
@@ -51,3 +60,13 @@ def workload(program: Statements) -> Workload:
     work["cos"] -= both
     work["spill"] = pressure(statements, results, schedule(statements, results))[0]
     return work
+
+
+def _times(program: Statements) -> dict[int, int]:
+    """How often the statements of each scope are executed."""
+    times = {0: 1}
+    # Outer loops come after those that they hold.
+    for number in reversed(program.loops):
+        repeat = program.statements[number]
+        times[repeat.attribute.scope] = times[repeat.scope] * (repeat.attribute.length or _STEPS)
+    return times

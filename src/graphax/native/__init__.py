@@ -11,7 +11,7 @@ from math import prod
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from . import control_rules, host
+from . import control_rules, host, linear_rules, picking
 from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
@@ -30,7 +30,8 @@ STATEMENTS_OF_A_RESULT = 4
 # Of so many elements that are only moved and added, XLA makes loops that are as quick.
 MANY_ELEMENTS = 1_000
 
-assert control_rules.one_of is not None
+# Imported for the rules that they register.
+RULES_OF = control_rules, linear_rules, picking
 
 
 def check_available(required: bool) -> None:
@@ -49,7 +50,7 @@ def as_kernel(program: Program, required: bool) -> Kernel:
     try:
         if not required and not _jax.has_loops(program):
             _check_results(0, sum(prod(_jax.shape(atom)) for atom in program.outputs), limit)
-        statements = unroll(program, limit)
+        statements = unroll(program, limit, required)
         check_room(statements)
         if not required:
             _check_results(statements.operations, results_outside(statements), limit)

@@ -45,6 +45,27 @@ def _inverse(x: Value) -> Value:
     return inverse
 
 
+def _quotient(a: Value, b: Value) -> Value:
+    if a.is_float:
+        return a / b
+    # By zero it is -1, or the largest number without a sign; all bits are ones.
+    return select(b.equals(0), -1, _whole("div", a, b))
+
+
+def _remainder(a: Value, b: Value) -> Value:
+    if a.is_float:
+        return a.emitter.by_lane("fmodf" if a.kind == "f32" else "fmod", a, b)
+    return select(b.equals(0), a, _whole("rem", a, b))
+
+
+def _whole(name: str, a: Value, b: Value) -> Value:
+    """A division of whole numbers. Processors stop at one by zero, and at one that overflows."""
+    if a.kind in ("u32", "u64"):
+        return a.emitter.binary(f"u{name}", a, select(b.equals(0), 1, b))
+    safe = a.emitter.binary(f"s{name}", a, select(b.equals(0) | b.equals(-1), 1, b))
+    return select(b.equals(-1), 0 - a if name == "div" else 0, safe)
+
+
 def _sign(x: Value) -> Value:
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x))
 
@@ -64,16 +85,16 @@ def convert(x: Value, kind: str) -> Value:
         return emitter.write(kind, f"call {target} {symbol}({source} {x.text})")
     if kind in ("f32", "f64"):
         return emitter.cast("uitofp" if x.kind == "i1" else "sitofp", x, kind)
-    if size_of(kind) < size_of(x.kind):
-        return emitter.cast("trunc", x, kind)
-    return emitter.cast("zext" if x.kind == "i1" else "sext", x, kind)
+    if size_of(kind) <= size_of(x.kind) and x.kind != "i1":
+        return emitter.cast("trunc" if size_of(kind) < size_of(x.kind) else "bitcast", x, kind)
+    return emitter.cast("sext" if x.kind in ("i32", "i64") else "zext", x, kind)
 
 
 OPERATIONS: dict[str, Callable[..., Value]] = {
     "add": _arithmetic("add"),
     "sub": _arithmetic("sub"),
     "mul": _arithmetic("mul"),
-    "div": lambda a, b: a / b,
+    "div": _quotient,
     INVERSE: _inverse,
     "neg": lambda a: -a,
     "max": _extreme("maximum", "smax"),
@@ -84,13 +105,13 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "not": lambda a: ~a,
     **{relation: _compared(relation) for relation in ("eq", "ne", "lt", "le", "gt", "ge")},
     "select": select,
-    "abs": absolute,
+    "abs": lambda a: absolute(a) if a.is_float else select(a < 0, 0 - a, a),
     "sign": _sign,
     "floor": _intrinsic("floor"),
     "ceil": _intrinsic("ceil"),
     "round": _intrinsic("round"),
     "round_to_even": _intrinsic("roundeven"),
-    "rem": lambda a, b: a.emitter.by_lane("fmodf" if a.kind == "f32" else "fmod", a, b),
+    "rem": _remainder,
     "is_finite": lambda a: absolute(a) < INFINITY,
     "sqrt": sqrt,
     "rsqrt": lambda a: 1 / sqrt(a),

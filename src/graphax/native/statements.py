@@ -5,7 +5,7 @@ It is straight, except for loops. Those have a scope of their own, and what does
 floating-point number, infinities, NaN and signed zeros included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,6 +113,7 @@ class StatementBuilder:
         self.statements: list[Statement] = []
         self._numbers: dict[tuple, int] = {}
         self._stored = 0
+        self._ranges: dict[int, tuple[int, int] | None] = {}
 
     @property
     def count(self) -> int:
@@ -287,7 +288,8 @@ class StatementBuilder:
 
     def _simplified(self, operation: str, operands: tuple[int, ...]) -> int | None:
         values = [self.value(operand) for operand in operands]
-        if operation in FOLDED and all(value is not None for value in values):
+        whole = operation == "div" and self.statements[operands[0]].kind not in ("f32", "f64")
+        if operation in FOLDED and not whole and all(value is not None for value in values):
             with np.errstate(all="ignore"):
                 folded = FOLDED[operation](*values)
             return self.constant(folded, folded.dtype)
@@ -346,6 +348,39 @@ class StatementBuilder:
             if (other := self._negated(operand)) is not None:
                 return self.apply("neg", self.apply("div", *((other, b) if position == 0 else (a, other))))
         return None
+
+    def _bounds(self, number: int) -> tuple[int, int] | None:
+        """Between which whole numbers a choice of constants is."""
+        statement = self.statements[number]
+        if statement.kind not in ("i32", "i64"):
+            return None
+        if number not in self._ranges:
+            found = None
+            if statement.operation == "constant":
+                found = int(statement.attribute), int(statement.attribute)
+            elif statement.operation == "select":
+                parts = [self._bounds(n) for n in statement.operands[1:]]
+                if parts[0] is not None and parts[1] is not None:
+                    found = min(parts[0][0], parts[1][0]), max(parts[0][1], parts[1][1])
+            self._ranges[number] = found
+        return self._ranges[number]
+
+    def _simplified_lt(self, a: int, b: int) -> int | None:
+        first, second = self._bounds(a), self._bounds(b)
+        known = first is not None and second is not None and first[0] >= second[1]
+        return self.constant(False, np.bool_) if known else None
+
+    def _simplified_max(self, a: int, b: int) -> int | None:
+        return self._extreme(a, b, lambda x, y: x[0] >= y[1])
+
+    def _simplified_min(self, a: int, b: int) -> int | None:
+        return self._extreme(a, b, lambda x, y: x[1] <= y[0])
+
+    def _extreme(self, a: int, b: int, is_first: Callable[[Any, Any], bool]) -> int | None:
+        first, second = self._bounds(a), self._bounds(b)
+        if first is None or second is None:
+            return None
+        return a if is_first(first, second) else b if is_first(second, first) else None
 
     def _simplified_select(self, condition: int, if_true: int, if_false: int) -> int | None:
         known = self.value(condition)

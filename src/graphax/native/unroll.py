@@ -26,11 +26,13 @@ _MARGIN = 4
 
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
-_OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge"})
+_OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "div", "rem", "eq", "ne", "lt", "le", "gt", "ge"})
 # True is more than False, though not as a signed number of one bit.
 _OF_TRUTH_VALUES = {"max": "or", "min": "and"}
 
 Numbers = np.ndarray
+# Two rows that change places if a statement is true.
+Exchange = tuple[int, int, int]
 UnrollRule = Callable[..., Any]
 RULES: dict[str, UnrollRule] = {}
 
@@ -38,9 +40,11 @@ RULES: dict[str, UnrollRule] = {}
 class Unrolling:
     """Statements under construction, and the equation at hand."""
 
-    def __init__(self, limit: int):
+    def __init__(self, limit: int, required: bool = False):
         self.builder = StatementBuilder()
-        self.limit = limit
+        self.limit, self.required = limit, required
+        # For permutations that a factorisation made, the exchanges that they consist of.
+        self.exchanges: dict[tuple[int, ...], list[Exchange]] = {}
         # The innermost loop, and how many steps each has.
         self.scope = 0
         self.lengths: list[int | None] = [1]
@@ -99,6 +103,10 @@ class Unrolling:
         places = np.arange(prod(shape)).reshape(shape)
         return self.elements(lambda n: self.builder.input(position, int(n), dtype), places)
 
+    def of_numbers(self, eqn: Any, count: int, results: Callable[[], Any]) -> Any:
+        """The results of an equation that is written down number by number, in about ``count`` statements."""
+        return results()
+
     def open_scope(self, length: int | None) -> int:
         self.lengths.append(length)
         return len(self.lengths) - 1
@@ -115,15 +123,15 @@ class Unrolling:
         found = [self.builder.at_step([int(n) for n in column], step) for column in columns]
         return np.array(found, np.int64).reshape(rows.shape[1:])
 
-    def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers:
-        """JAX itself moves the numbers of the statements, where the indices are known."""
+    def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers | None:
+        """JAX itself moves the numbers of the statements, where the indices are known; None where they are not."""
         moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
         known = Known(self.builder, self.lengths)
         indices = [known.values(operand) for operand in operands[moved:]]
         if eqn.primitive.name == "scatter":
             indices[1:] = [operands[2][None].astype(np.int32)]
         if any(index is None for index in indices):
-            raise NativeError("its indices are not known beforehand")
+            return None
         filler = eqn.params.get("fill_value")
         if eqn.primitive.name == "gather":
             eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
@@ -195,11 +203,15 @@ class Estimate(Unrolling):
     def apply(self, operation: str, *operands: Numbers) -> Numbers:
         return self.elements(self.builder.apply, *operands)
 
-    def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers:
-        return np.zeros(_jax.shape(eqn.outvars[0]), np.int8)
+    def of_numbers(self, eqn: Any, count: int, results: Callable[[], Any]) -> Any:
+        # What only moves elements is no statement.
+        self._count += 0 if eqn.primitive.name in ("gather", "dynamic_slice") else count
+        self.check_count()
+        found = [np.zeros(_jax.shape(var), np.int8) for var in eqn.outvars]
+        return found if eqn.primitive.multiple_results else found[0]
 
 
-def unroll(program: Program, limit: int = LIMIT) -> Statements:
+def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Statements:
     """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
     program = replace(program, equations=_jax.needed(program.equations, program.outputs))
     given = sum(prod(_jax.shape(var)) for var in program.inputs)
@@ -208,7 +220,7 @@ def unroll(program: Program, limit: int = LIMIT) -> Statements:
     if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
-    unrolling = Unrolling(limit)
+    unrolling = Unrolling(limit, required)
     operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
     results = [[int(number) for number in result.ravel()] for result in unrolling.run(program, operands)]
     inputs, outputs = (

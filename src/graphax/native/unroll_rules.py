@@ -38,18 +38,44 @@ def rule(*names: str) -> Callable[[UnrollRule], UnrollRule]:
     return register
 
 
+def rule_of_numbers(*names: str, count: Callable[[Any], int]) -> Callable[[UnrollRule], UnrollRule]:
+    """A rule that looks at single numbers; an estimate counts so many statements instead."""
+
+    def register(function: UnrollRule) -> UnrollRule:
+        return rule(*names)(
+            lambda u, eqn, *operands: u.of_numbers(eqn, count(eqn), lambda: function(u, eqn, *operands))
+        )
+
+    return register
+
+
 @rule(*_ELEMENTWISE)
 def _elementwise(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
     name = eqn.primitive.name
     kind = kind_of(_jax.dtype(eqn.invars[0]))
-    if name == "rem" and kind not in ("f32", "f64"):
-        raise NativeError("remainders of integers are not taken")
     if name == "pow" and kind_of(_jax.dtype(eqn.invars[1])) != kind:
         dtype = _jax.dtype(eqn.invars[0])
         operands = (operands[0], u.elements(lambda n: u.builder.convert(n, dtype), operands[1]))
-    if name in ("div", "pow", "abs", "sign") and kind not in ("f32", "f64"):
+    if name == "pow" and kind not in ("f32", "f64"):
         raise NativeError(f"{name} is not taken of numbers of this type")
     return u.apply(_ELEMENTWISE[name], *operands)
+
+
+@rule("lt_to", "le_to")
+def _total_order(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
+    """The order of sorting: negative zeros come before positive ones, and what is not a number comes last."""
+    kind = kind_of(_jax.dtype(eqn.invars[0]))
+    relation = eqn.primitive.name[:2]
+    if kind not in ("f32", "f64"):
+        return u.apply(relation, a, b)
+    whole = np.int32 if kind == "f32" else np.int64
+    bits = [u.elements(lambda n: u.builder.bitcast(n, whole), x) for x in (a, b)]
+    equal = u.apply("and", u.apply("eq", a, b), u.apply(relation, *bits))
+    nothing = [u.apply("ne", x, x) for x in (a, b)]
+    last = u.apply(
+        "and", nothing[1], u.apply("not", nothing[0]) if relation == "lt" else u.apply("eq", nothing[1], nothing[1])
+    )
+    return u.apply("or", u.apply("or", u.apply("lt", a, b), equal), last)
 
 
 @rule("square")
@@ -95,8 +121,9 @@ def _bitcast(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 
 @rule("convert_element_type")
 def _convert(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
-    if any(kind_of(_jax.dtype(atom)) in UNSIGNED for atom in (eqn.invars[0], eqn.outvars[0])):
-        raise NativeError("unsigned numbers are not converted")
+    kinds = [kind_of(_jax.dtype(atom)) for atom in (eqn.invars[0], eqn.outvars[0])]
+    if not UNSIGNED.isdisjoint(kinds) and not {"f32", "f64"}.isdisjoint(kinds):
+        raise NativeError("unsigned numbers are converted to and from whole numbers only")
     return u.elements(lambda n: u.builder.convert(n, eqn.params["new_dtype"]), x)
 
 
@@ -208,12 +235,6 @@ def _pad(u: Unrolling, eqn: Any, x: Numbers, filler: Numbers) -> Numbers:
         result[max(low, 0) : max(low, 0) + spread : interior + 1] = moved
         x = np.moveaxis(result[max(-low, 0) : len(result) - max(-high, 0)], 0, axis)
     return x
-
-
-@rule("gather", "dynamic_slice", "dynamic_update_slice", "scatter")
-def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
-    """Entries of an array by indices that are constants."""
-    return u.indexed(eqn, operands)
 
 
 # Reductions and products

@@ -1,0 +1,177 @@
+"""Whole steps of solvers as one kernel (`graphax.kernel`) and by plain JAX, in turns.
+
+    python benchmarks/steps.py [--points 16384] [--threads 1] [--repeat 11] [--float64]
+
+An implicit step of a stiff reaction, Newton's method for 3, 6 and 12 unknowns, and linear systems alone: nanoseconds a
+point by `jax.jacfwd` with `jnp.linalg.solve` under `jax.jit(jax.vmap(...))`, by the same function as a kernel with
+`jacve` in it, and the ratio. Of linear systems also the residuals beside LAPACK's, on random, graded and nearly
+singular matrices.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def median(function: Callable, args: Sequence[Any], repeat: int) -> float:
+    import jax
+
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        jax.block_until_ready(function(*args))
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def compared(
+    name: str, plain: Callable, ours: Callable, args: Sequence[Any], repeat: int, tolerance: float | None
+) -> float:
+    """Print a line; functions are of one point, and the arguments of many."""
+    import jax
+
+    import graphax as gx
+
+    ways = [jax.jit(jax.vmap(plain)), jax.jit(jax.vmap(gx.kernel(ours, backend="native")))]
+    results = [jax.block_until_ready(way(*args)) for way in ways]
+    if tolerance is not None:
+        scale = 1 + np.abs(results[0])
+        np.testing.assert_allclose(results[1] / scale, results[0] / scale, atol=tolerance)
+    rounds = [[median(way, args, 3) for way in ways] for _ in range(max(1, repeat // 3))]
+    times = np.median(rounds, axis=0) / len(args[0]) * 1e9
+    print(f"| {name} | {times[0]:.1f} | {times[1]:.1f} | **{times[0] / times[1]:.1f}** |", flush=True)
+    return float(times[0] / times[1])
+
+
+def rates(x, k):
+    import jax.numpy as jnp
+
+    a, b, c = x
+    fast, slow = 1e4 * b * c, k * b * b
+    return jnp.stack([-0.04 * a + fast, 0.04 * a - fast - slow, slow])
+
+
+def chain(x, load):
+    """Unknowns that are coupled to their neighbours."""
+    import jax.numpy as jnp
+
+    return x + 0.3 * jnp.sin(jnp.roll(x, 1)) * jnp.roll(x, -1) - load * jnp.cos(0.3 * x)
+
+
+def implicit_step(value_and_jacobian: Callable) -> Callable:
+    import jax.numpy as jnp
+
+    def step(x, k):
+        value, jacobian = value_and_jacobian(x, k)
+        return x + jnp.linalg.solve(jnp.eye(3, dtype=x.dtype) - 0.1 * jacobian, 0.1 * value)
+
+    return step
+
+
+def newton(value_and_jacobian: Callable) -> Callable:
+    import jax.numpy as jnp
+    from jax import lax
+
+    def solve(x, load):
+        def step(x, _):
+            value, jacobian = value_and_jacobian(x, load)
+            return x - jnp.linalg.solve(jacobian, value), None
+
+        return lax.scan(step, x, None, length=8)[0]
+
+    return solve
+
+
+def forward(function: Callable) -> Callable:
+    import jax
+
+    return lambda x, p: (function(x, p), jax.jacfwd(function)(x, p))
+
+
+def steps(points: int, repeat: int, dtype: Any) -> None:
+    import jax.numpy as jnp
+
+    import graphax as gx
+
+    rng = np.random.default_rng(0)
+    # In single precision nobody has a correct digit of some of these.
+    tolerance = 1e-9 if dtype == np.float64 else None
+    x = jnp.asarray(np.abs(rng.normal(size=(points, 3))), dtype)
+    k = jnp.linspace(1e7, 5e7, points, dtype=dtype)
+    ours = gx.value_and_jacve(rates)
+    compared("implicit step, 3", implicit_step(forward(rates)), implicit_step(ours), (x, k), repeat, tolerance)
+    for size in (3, 6, 12):
+        x = jnp.asarray(1 + 0.1 * rng.random((points, size)), dtype)
+        load = jnp.linspace(0.5, 1.0, points, dtype=dtype)
+        ours = gx.value_and_jacve(chain)
+        compared(f"Newton, 8 steps, {size}", newton(forward(chain)), newton(ours), (x, load), repeat, tolerance)
+
+
+def matrices(kind: str, count: int, size: int, dtype: Any) -> np.ndarray:
+    rng = np.random.default_rng(size)
+    random = rng.normal(size=(count, size, size))
+    if kind == "graded":
+        random *= 10.0 ** -np.arange(size)[:, None]
+    if kind == "nearly singular":
+        random[:, -1] = random[:, 0] + 1e-5 * random[:, -1]
+    return random.astype(dtype)
+
+
+def solves(points: int, repeat: int, dtype: Any) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    import graphax as gx
+
+    for size in (3, 4, 6, 8, 12):
+        worst = []
+        right = np.random.default_rng(1).normal(size=(points, size)).astype(dtype)
+        for kind in ("random", "graded", "nearly singular"):
+            a = matrices(kind, points, size, dtype)
+            plain, ours = (jax.jit(jax.vmap(f))(a, right) for f in (jnp.linalg.solve, gx.kernel(jnp.linalg.solve)))
+            errors = [_residual(a, np.asarray(x), right) for x in (plain, ours)]
+            worst.append(f"{kind} {np.mean(errors[1]) / np.mean(errors[0]):.1f}")
+        args = jnp.asarray(matrices("random", points, size, dtype)), jnp.asarray(right)
+        name = f"solve, {size}; residuals beside LAPACK's: {', '.join(worst)}"
+        compared(name, jnp.linalg.solve, jnp.linalg.solve, args, repeat, None)
+
+
+def _residual(a: np.ndarray, x: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The backward error of each system."""
+    a, x, right = (v.astype(np.longdouble) for v in (a, x, right))
+    missing = np.abs(np.einsum("pij,pj->pi", a, x) - right).max(1)
+    return (missing / (np.abs(a).sum(2).max(1) * np.abs(x).max(1) + np.abs(right).max(1))).astype(float)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--points", type=int, default=16_384)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=11)
+    parser.add_argument("--float64", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.threads == 1:
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    import jax
+
+    import graphax.native
+
+    graphax.native.set_threads(arguments.threads)
+    jax.config.update("jax_enable_x64", arguments.float64)
+    dtype = np.float64 if arguments.float64 else np.float32
+    print(
+        f"{np.dtype(dtype).name}, {arguments.points:,} points, {arguments.threads} thread(s), {jax.default_backend()}\n"
+    )
+    print("| step | JAX [ns] | kernel [ns] | ratio |\n|---|--:|--:|--:|")
+    steps(arguments.points, arguments.repeat, dtype)
+    solves(arguments.points, arguments.repeat, dtype)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""Linear algebra of small matrices, written out: what LAPACK does, with choices in place of branches."""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import _jax
+from ..errors import NativeError
+from .picking import exchanged
+from .unroll import Numbers, Unrolling
+from .unroll_rules import rule, rule_of_numbers
+
+# Larger systems are many statements, and LAPACK is good at them.
+LARGEST, LARGEST_ASKED = 12, 32
+
+
+def _products(eqn: Any) -> int:
+    """About as many products as there are in a factorisation."""
+    shape = _jax.shape(eqn.invars[0])
+    return prod(_jax.shape(eqn.outvars[0])) * min(shape[-2:])
+
+
+class _Arithmetic:
+    """Single numbers of one dtype, with names for what is done to them."""
+
+    def __init__(self, u: Unrolling, dtype: Any):
+        self.u, self.dtype = u, dtype
+        self.zero, self.one = (self.constant(value) for value in (0, 1))
+        self.mul, self.add, self.sub, self.div = map(self._binary, ("mul", "add", "sub", "div"))
+
+    def constant(self, value: float) -> int:
+        return self.u.builder.constant(value, self.dtype)
+
+    def apply(self, operation: str, *operands: int) -> int:
+        return self.u.builder.apply(operation, *operands)
+
+    def _binary(self, name: str) -> Callable[[int, int], int]:
+        return lambda a, b: self.apply(name, int(a), int(b))
+
+    def select(self, condition: int, a: int, b: int) -> int:
+        return self.apply("select", condition, int(a), int(b))
+
+    def minus_products(self, start: int, left: Any, right: Any) -> int:
+        """``start`` less the products of two sequences."""
+        for a, b in zip(left, right, strict=True):
+            start = self.sub(start, self.mul(a, b))
+        return start
+
+
+def _check(u: Unrolling, matrix: Numbers) -> None:
+    most = LARGEST_ASKED if u.required else LARGEST
+    if max(matrix.shape[-2:]) > most:
+        rows, columns = matrix.shape[-2:]
+        raise NativeError(f"a matrix of {rows} by {columns} is left to LAPACK, which takes over beyond {most}")
+
+
+def _each(u: Unrolling, function: Callable, *arrays: Numbers) -> list[Numbers]:
+    """A function of matrices, for each matrix of a stack."""
+    leading = arrays[0].shape[:-2]
+    flat = [array.reshape(-1, *array.shape[len(leading) :]) for array in arrays]
+    results = [function(*matrices) for matrices in zip(*flat, strict=True)]
+    if not results:
+        raise NativeError("there is no matrix")
+    return [np.array(column, np.int64).reshape(*leading, *column[0].shape) for column in zip(*results, strict=True)]
+
+
+@rule_of_numbers("lu", count=_products)
+def _lu(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
+    """Factors, pivots and the permutation that they amount to."""
+    _check(u, matrix)
+    arithmetic = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    return _each(u, lambda one: _factored(u, arithmetic, one), matrix)
+
+
+def _factored(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    rows, columns = matrix.shape
+    lu = matrix.copy()
+    permutation = u.constants(np.arange(rows), np.int32)[:, None]
+    pivots, exchanges = [], []
+    for k in range(min(rows, columns)):
+        pivot, is_pivot = _pivot(u, a, lu[k:, k], k)
+        pivots.append(pivot)
+        found = [(k, i, here) for i, here in is_pivot.items()]
+        lu, permutation = exchanged(u, lu, found), exchanged(u, permutation, found)
+        exchanges += found
+        singular = a.apply("eq", int(lu[k, k]), a.zero)
+        inverse = a.div(a.one, lu[k, k])
+        for i in range(k + 1, rows):
+            lu[i, k] = a.select(singular, lu[i, k], a.mul(lu[i, k], inverse))
+            for j in range(k + 1, columns):
+                lu[i, j] = a.sub(lu[i, j], a.mul(lu[i, k], lu[k, j]))
+    permutation = permutation[:, 0]
+    # Who applies it can do without looking at its numbers.
+    u.exchanges[tuple(permutation.tolist())] = exchanges
+    return lu, np.array(pivots, np.int64), permutation
+
+
+def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[int, dict[int, int]]:
+    """The row of the largest entry, the first of several, and for each row below the first whether it is that one."""
+    sizes = [a.apply("abs", int(number)) for number in column]
+    best, place = sizes[0], u.builder.constant(first, np.int32)
+    for n, size in enumerate(sizes[1:], first + 1):
+        larger = a.apply("gt", size, best)
+        best = a.select(larger, size, best)
+        place = a.select(larger, u.builder.constant(n, np.int32), place)
+    numbers = range(first + 1, first + len(sizes))
+    return place, {n: a.apply("eq", place, u.builder.constant(n, np.int32)) for n in numbers}
+
+
+@rule_of_numbers("triangular_solve", count=_products)
+def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -> Numbers:
+    params = eqn.params
+    _check(u, matrix)
+    arithmetic = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    # From the right is from the left, of everything transposed.
+    turned, lower = params["transpose_a"] != (not params["left_side"]), params["lower"]
+
+    def solve(one: Numbers, other: Numbers) -> tuple[Numbers]:
+        one = one.T if turned else one
+        other = other if params["left_side"] else other.T
+        solution = _substituted(arithmetic, one, other, lower != turned, params["unit_diagonal"])
+        return (solution if params["left_side"] else solution.T,)
+
+    return _each(u, solve, matrix, right)[0]
+
+
+def _substituted(a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
+    """Row by row, from the end that is known."""
+    solution = right.copy()
+    size = len(matrix)
+    for i in range(size) if lower else range(size - 1, -1, -1):
+        done = range(i) if lower else range(i + 1, size)
+        for j in range(right.shape[1]):
+            rest = a.minus_products(int(right[i, j]), [matrix[i, k] for k in done], [solution[k, j] for k in done])
+            solution[i, j] = rest if unit else a.div(rest, matrix[i, i])
+    return solution
+
+
+@rule_of_numbers("cholesky", count=_products)
+def _cholesky(u: Unrolling, eqn: Any, matrix: Numbers) -> Numbers:
+    """The lower factor; not a number, all of it, where there is none."""
+    _check(u, matrix)
+    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+
+    def factor(one: Numbers) -> tuple[Numbers]:
+        size = len(one)
+        result = np.full((size, size), a.zero, np.int64)
+        definite = None
+        for j in range(size):
+            rest = a.minus_products(int(one[j, j]), result[j, :j], result[j, :j])
+            positive = a.apply("gt", rest, a.zero)
+            definite = positive if definite is None else a.apply("and", definite, positive)
+            result[j, j] = a.apply("sqrt", rest)
+            inverse = a.div(a.one, result[j, j])
+            for i in range(j + 1, size):
+                result[i, j] = a.mul(a.minus_products(int(one[i, j]), result[i, :j], result[j, :j]), inverse)
+        return (u.apply("select", np.array(definite), result, np.array(a.constant(np.nan))),)
+
+    return _each(u, factor, matrix)[0]
+
+
+@rule_of_numbers("qr", count=_products)
+def _qr(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
+    """By Householder's reflections, with LAPACK's signs."""
+    _check(u, matrix)
+    if eqn.params.get("pivoting"):
+        raise NativeError("pivots of a QR factorisation are not taken")
+    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    return _each(u, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
+
+
+def _reflected(a: _Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Numbers]:
+    rows, columns = matrix.shape
+    upper, reflections = matrix.copy(), []
+    for k in range(min(rows, columns)):
+        vector, scale, corner = _reflection(a, upper[k:, k])
+        upper[k:, k] = [corner, *[a.zero] * (rows - k - 1)]
+        for j in range(k + 1, columns):
+            upper[k:, j] = _applied(a, vector, scale, upper[k:, j])
+        reflections.append((vector, scale))
+    width = rows if full else min(rows, columns)
+    q = np.array([[a.one if i == j else a.zero for j in range(width)] for i in range(rows)], np.int64)
+    for k, (vector, scale) in reversed(list(enumerate(reflections))):
+        for j in range(k, width):
+            q[k:, j] = _applied(a, vector, scale, q[k:, j])
+    return q, upper[:width]
+
+
+def _reflection(a: _Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
+    """The vector of a reflection, which begins with one, its scale, and what becomes of the first entry."""
+    first = int(column[0])
+    if len(column) == 1:
+        return [a.one], a.zero, first
+    rest = a.zero
+    for number in column[1:]:
+        rest = a.add(rest, a.mul(number, number))
+    norm = a.apply("sqrt", a.add(rest, a.mul(first, first)))
+    corner = a.select(a.apply("ge", first, a.zero), a.apply("neg", norm), norm)
+    nothing = a.apply("eq", rest, a.zero)
+    # A column that ends in zeros stays as it is.
+    inverse = a.select(nothing, a.zero, a.div(a.one, a.sub(first, corner)))
+    scale = a.select(nothing, a.zero, a.div(a.sub(corner, first), corner))
+    return [a.one, *(a.mul(number, inverse) for number in column[1:])], scale, a.select(nothing, first, corner)
+
+
+def _applied(a: _Arithmetic, vector: list[int], scale: int, column: Numbers) -> list[int]:
+    along = int(column[0])
+    for v, number in zip(vector[1:], column[1:], strict=True):
+        along = a.add(along, a.mul(v, number))
+    along = a.mul(along, scale)
+    return [a.sub(number, a.mul(along, v)) for v, number in zip(vector, column, strict=True)]
+
+
+@rule("custom_linear_solve")
+def _linear_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
+    """By the solver that came with it."""
+    solver, constants, right = _jax.linear_solver(eqn, operands)
+    return u.run(solver, [*constants, *right])
+
+
+@rule("platform_index")
+def _platform_index(u: Unrolling, eqn: Any) -> Numbers:
+    """The branch that is there for all platforms; others are for some that there are no kernels for."""
+    choices = eqn.params["platforms"]
+    if None not in choices or any(name in (names or ()) for names in choices for name in ("cpu", "cuda")):
+        raise NativeError("it differs between platforms")
+    return u.constants(choices.index(None), _jax.dtype(eqn.outvars[0]))

@@ -1,0 +1,182 @@
+"""Entries of small arrays by indices that are known only when run: every entry it could be, and a choice."""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import _jax
+from ..errors import NativeError
+from .emit import dtype_of, kind_of
+from .unroll import UNSIGNED, Exchange, Numbers, Unrolling
+from .unroll_rules import rule_of_numbers
+
+# Beyond this many entries to choose from, XLA reads memory instead.
+_MOST_CHOICES = 64
+
+
+def _places(eqn: Any) -> int:
+    return prod(_jax.shape(eqn.outvars[0]))
+
+
+@rule_of_numbers("gather", "dynamic_slice", "dynamic_update_slice", "scatter", count=_places)
+def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    found = u.indexed(eqn, operands)
+    if found is not None:
+        return found
+    match eqn.primitive.name:
+        case "gather":
+            return _gathered(u, eqn, *operands)
+        case "dynamic_slice":
+            return _sliced(u, eqn, *operands)
+        case "dynamic_update_slice":
+            return _updated(u, eqn, *operands)
+    raise NativeError("its indices are not known beforehand")
+
+
+def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
+    """A gather: for each row of indices the window that begins there."""
+    params, numbers = eqn.params, eqn.params["dimension_numbers"]
+    axes, sizes = numbers.start_index_map, params["slice_sizes"]
+    rows = indices.reshape(-1, len(axes)).tolist()
+    exchanges = u.exchanges.get(tuple(indices.ravel().tolist()))
+    if exchanges is not None and len(axes) == 1 and x.shape[axes[0]] == len(rows):
+        permuted = np.moveaxis(exchanged(u, np.moveaxis(x, axes[0], 0), exchanges), 0, axes[0])
+        windows = [np.take(permuted, [n], axes[0]) for n in range(len(rows))]
+    else:
+        parts = [_part(x, numbers, at) for at in np.ndindex(*indices.shape[:-1])]
+        windows = [_window(u, part, axes, sizes, row) for part, row in zip(parts, rows, strict=True)]
+    if _fills(params["mode"]):
+        filler = np.nan if params["fill_value"] is None else params["fill_value"]
+        nothing = u.constants(filler, _jax.dtype(eqn.outvars[0]))
+        limits = [x.shape[axis] - sizes[axis] for axis in axes]
+        windows = [u.apply("select", _inside(u, row, limits), window, nothing)
+                   for row, window in zip(rows, windows, strict=True)]  # fmt: skip
+    kept = [n for n in range(x.ndim) if n not in (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)]
+    windows = [window.reshape(tuple(sizes[n] for n in kept)) for window in windows]
+    shape = _jax.shape(eqn.outvars[0])
+    stacked = np.array(windows, np.int64).reshape((*indices.shape[:-1], *(sizes[n] for n in kept)))
+    behind = [n for n in range(len(shape)) if n not in numbers.offset_dims]
+    return np.moveaxis(stacked, range(len(shape)), [*behind, *numbers.offset_dims])
+
+
+def _part(x: Numbers, numbers: Any, at: Sequence[int]) -> Numbers:
+    """What a row of indices, given by its place, can pick from: along axes that go together, its own entry."""
+    for axis, along in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        x = np.take(x, [at[along]], axis)
+    return x
+
+
+def exchanged(u: Unrolling, rows: Numbers, exchanges: Iterable[Exchange]) -> Numbers:
+    """Rows, of which some pairs change places."""
+    rows = rows.copy()
+    for first, second, here in exchanges:
+        rows[first], rows[second] = (
+            u.apply("select", np.array(here), rows[second], rows[first]),
+            u.apply("select", np.array(here), rows[first], rows[second]),
+        )
+    return rows
+
+
+def _sliced(u: Unrolling, eqn: Any, x: Numbers, *starts: Numbers) -> Numbers:
+    """A dynamic slice."""
+    return _window(u, x, range(x.ndim), eqn.params["slice_sizes"], [int(start.ravel()[0]) for start in starts])
+
+
+def _updated(u: Unrolling, eqn: Any, x: Numbers, update: Numbers, *starts: Numbers) -> Numbers:
+    """A dynamic update of a slice: for each place where it could be, what is there then."""
+    limits = [size - part for size, part in zip(x.shape, update.shape, strict=True)]
+    _check_choices(int(np.prod([limit + 1 for limit in limits])))
+    at = [_clamped(u, int(start.ravel()[0]), limit) for start, limit in zip(starts, limits, strict=True)]
+    result = x.copy()
+    for start in np.ndindex(*(limit + 1 for limit in limits)):
+        here = _all(
+            u, [_equal(u, number, value) for number, value, limit in zip(at, start, limits, strict=True) if limit]
+        )
+        window = tuple(slice(s, s + n) for s, n in zip(start, update.shape, strict=True))
+        result[window] = update if here is None else u.apply("select", np.array(here), update, result[window])
+    return result
+
+
+def _window(u: Unrolling, x: Numbers, axes: Sequence[int], sizes: Sequence[int], starts: Sequence[int]) -> Numbers:
+    """The window of given sizes that begins at ``starts`` along ``axes``, moved inside if it would not be."""
+    for axis, start in zip(axes, starts, strict=True):
+        limit = x.shape[axis] - sizes[axis]
+        _check_choices(limit + 1)
+        at = _clamped(u, int(start), limit)
+        parts = [np.take(x, range(s, s + sizes[axis]), axis) for s in range(limit + 1)]
+        chosen = parts[-1]
+        for value in range(limit - 1, -1, -1):
+            chosen = u.apply("select", np.array(_equal(u, at, value)), parts[value], chosen)
+        x = chosen
+    return x[tuple(slice(0, size) for size in sizes)]
+
+
+def _check_choices(count: int) -> None:
+    if count > _MOST_CHOICES:
+        raise NativeError(f"its indices are not known beforehand, and there are {count:,} places")
+
+
+def _fills(mode: Any) -> bool:
+    return "FILL" in str(mode).upper() or "DROP" in str(mode).upper()
+
+
+def _dtype(u: Unrolling, number: int) -> Any:
+    return dtype_of(u.builder.statements[number].kind)
+
+
+def _clamped(u: Unrolling, number: int, limit: int) -> int:
+    if u.builder.statements[number].kind in UNSIGNED:
+        number = u.builder.convert(number, np.int64)
+    low, high = (u.builder.constant(value, _dtype(u, number)) for value in (0, limit))
+    return u.builder.apply("min", u.builder.apply("max", number, low), high)
+
+
+def _equal(u: Unrolling, number: int, value: int) -> int:
+    return u.builder.apply("eq", number, u.builder.constant(value, _dtype(u, number)))
+
+
+def _all(u: Unrolling, flags: Sequence[int]) -> int | None:
+    result = None
+    for flag in flags:
+        result = flag if result is None else u.builder.apply("and", result, flag)
+    return result
+
+
+def _inside(u: Unrolling, row: Sequence[int], limits: Sequence[int]) -> Numbers:
+    flags = []
+    for number, limit in zip(row, limits, strict=True):
+        low, high = (u.builder.constant(value, _dtype(u, int(number))) for value in (0, limit))
+        flags += [u.builder.apply("ge", int(number), low), u.builder.apply("le", int(number), high)]
+    return np.array(_all(u, flags))
+
+
+@rule_of_numbers("sort", count=lambda eqn: _jax.shape(eqn.invars[0])[eqn.params["dimension"]] * _places(eqn))
+def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
+    """By exchanging neighbours, which leaves equals in their order; what is not a number comes last."""
+    if eqn.params["num_keys"] != 1:
+        raise NativeError("only sorting by one key is taken")
+    axis = eqn.params["dimension"]
+    columns = [list(np.moveaxis(operand, axis, 0)) for operand in operands]
+    before = _before(u, kind_of(_jax.dtype(eqn.invars[0])) in ("f32", "f64"))
+    for end in range(len(columns[0]) - 1, 0, -1):
+        for n in range(end):
+            later = before(columns[0][n + 1], columns[0][n])
+            for column in columns:
+                first, second = column[n], column[n + 1]
+                column[n] = u.apply("select", later, second, first)
+                column[n + 1] = u.apply("select", later, first, second)
+    return [
+        np.moveaxis(np.array(column, np.int64).reshape(len(column), *column[0].shape), 0, axis) for column in columns
+    ]
+
+
+def _before(u: Unrolling, floating: bool) -> Callable[[Numbers, Numbers], Numbers]:
+    def before(a: Numbers, b: Numbers) -> Numbers:
+        if not floating:
+            return u.apply("lt", a, b)
+        alone = u.apply("and", u.apply("ne", b, b), u.apply("eq", a, a))
+        return u.apply("or", u.apply("lt", a, b), alone)
+
+    return before

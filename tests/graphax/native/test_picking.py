@@ -1,0 +1,46 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from ..comparing import array, assert_same
+from .running import natively
+
+# Functions of a 4×5 array and a whole number.
+CASES = {
+    "an entry": lambda x, i: [x[0, i]],
+    "a row": lambda x, i: [x[i]],
+    "a column": lambda x, i: [x[:, i]],
+    "two": lambda x, i: [x[i, i + 1]],
+    "several": lambda x, i: [x[jnp.stack([i, -i, i + 1])]],
+    "a window": lambda x, i: [lax.dynamic_slice(x, (i, 1), (2, 3))],
+    "without": lambda x, i: [x.at[i].get(mode="fill", fill_value=-7.0)],
+    "clipped": lambda x, i: [x.at[i].get(mode="clip")],
+    "an update": lambda x, i: [lax.dynamic_update_slice(x, jnp.ones((2, 2)), (i, i - 1))],
+    "unsigned": lambda x, i: [lax.dynamic_slice(x, (abs(i).astype(jnp.uint32), jnp.uint32(1)), (2, 3))],
+    "of several axes": lambda x, i: [jnp.take(x, jnp.stack([jnp.stack([i, 0 * i]), jnp.stack([i + 1, i])]), axis=1)],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_entries_by_indices_that_are_not_known(name):
+    x, i = array(9, 4, 5, seed=1), np.arange(-4, 5)
+    assert_same(jax.jit(jax.vmap(natively(CASES[name])))(x, i), jax.vmap(CASES[name])(x, i), 1e-12)
+
+
+@pytest.mark.parametrize("function", [jnp.sort, jnp.argsort, lambda x: jnp.sort(x, axis=0), jnp.median])
+def test_sorting(function):
+    x = np.where(np.random.default_rng(0).random((9, 3, 5)) < 0.1, np.nan, array(9, 3, 5, seed=2).round(1))
+    got = jax.jit(jax.vmap(natively(lambda x: [function(x)])))(x)[0]
+    np.testing.assert_array_equal(got, jax.vmap(function)(x))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32])
+def test_whole_numbers_are_divided_as_by_xla(dtype):
+    """By zero too, and where the quotient is too large."""
+    numbers = np.array([0, 1, -1, 2, 3, -3, 7, -7, np.iinfo(np.int32).min, np.iinfo(np.int32).max]).astype(dtype)
+    x, y = (v.ravel() for v in np.meshgrid(numbers, numbers))
+    function = lambda x, y: [lax.div(x, y), lax.rem(x, y)]
+    for got, want in zip(jax.jit(jax.vmap(natively(function)))(x, y), function(x, y), strict=True):
+        np.testing.assert_array_equal(got, want)
