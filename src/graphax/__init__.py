@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
     from .explanation import Explanation, explain
     from .graph import ComputationGraph
+    from .least_squares import NormalEquations, gauss_newton
     from .order import Order
     from .plan import Cost, Plan
     from .presets import PRESETS
@@ -39,6 +40,7 @@ _PLACES = {
     "errors": ("FingerprintError", "GraphaxError", "JacobianMismatch", "NativeError", "OrderError", "RuleError"),
     "explanation": ("Explanation", "explain"),
     "graph": ("ComputationGraph",),
+    "least_squares": ("NormalEquations", "gauss_newton"),
     "order": ("Order",),
     "plan": ("Cost", "Plan"),
     "presets": ("PRESETS",),

@@ -12,7 +12,6 @@ from jax import lax
 
 import graphax as gx
 from graphax import Order, execute
-from graphax.loop import Loop
 from tests.graphax.counting import count_arithmetic
 
 RNG = np.random.default_rng(0)
@@ -137,22 +136,27 @@ def test_all_arguments_pass_through_a_loop_together(order, ways):
     assert len(list(graph.plan(order).passings)) == ways
 
 
+@pytest.mark.parametrize("order", ["fwd", "rev"])
 @pytest.mark.parametrize("name", ["a trajectory's end", "a trajectory", "a map"])
-def test_counted_is_executed_in_every_step(name):
+def test_counted_is_executed_in_every_step(name, order):
     """Beyond values and partial derivatives of each step, a derivative program computes what is counted."""
     function, args = CASES[name]
     numbers = tuple(range(len(args)))
     graph = gx.build_graph(function, *args, argnums=numbers)
-    (loop,) = (edge for edge in graph.edges.values() if isinstance(edge, Loop))
+    (loop,) = graph.loops.values()
     inputs = [var.aval for var in loop.body.traced.program.inputs]
-    in_all = count_arithmetic(
-        jax.make_jaxpr(gx.jacve(function, numbers, order="fwd", backend="xla"))(*args), free_others=True
-    )
+    jacobian = gx.jacve(function, numbers, order=order, backend="xla")
+    in_all = count_arithmetic(jax.make_jaxpr(jacobian)(*args), free_others=True)
     values = count_arithmetic(jax.make_jaxpr(function)(*args), free_others=True)
-    local = jax.make_jaxpr(lambda *v: execute.evaluate_locally(loop.body, v)[1])(*inputs)
+    local = jax.make_jaxpr(lambda *v: execute.evaluate_locally(loop.body, v))(*inputs)
     each = count_arithmetic(local, free_others=True)
-    cost = graph.cost("fwd")
-    assert in_all[0] == values[0] + loop.length * each[0] + cost.multiplications
+    step = count_arithmetic(jax.make_jaxpr(loop.body.traced.program)(*inputs), free_others=True)
+    cost = graph.cost(order)
+    # The values of a loop that is passed backward are those that it is run for anyway.
+    forward = all(passing.forward for _, passing in graph.plan(order).passings)
+    for n, counted in enumerate((cost.multiplications, cost.additions)):
+        outside = values[n] if forward else values[n] - loop.length * step[n]
+        assert in_all[n] == outside + loop.length * each[n] + counted
 
 
 @pytest.mark.parametrize("name", ["a trajectory's end", "a loss"])

@@ -20,8 +20,6 @@ SIMPLE = frozenset(
 
 # What takes no time of its own.
 _FREE = frozenset({"constant", "table", "repeat", "carry", "step", "after"})
-# Steps of a loop that ends when a condition says so.
-_STEPS = 10
 
 
 def kernel_statements(
@@ -40,9 +38,8 @@ def workload(program: Statements) -> Workload:
     uses = Counter(operand for statement in statements for operand in statement.operands)
     uses.update(results)
     work: Workload = Counter(memory=len(results))
-    times = _times(program)
     for statement in statements:
-        often = times[statement.scope]
+        often = program.times[statement.scope]
         if statement.operation in ("input", "entry", "written", "kept"):
             work["memory"] += often * max(1, len(statement.operands) if statement.operation == "kept" else 1)
         elif statement.operation in SIMPLE:
@@ -60,13 +57,3 @@ def workload(program: Statements) -> Workload:
     work["cos"] -= both
     work["spill"] = pressure(statements, results, schedule(statements, results))[0]
     return work
-
-
-def _times(program: Statements) -> dict[int, int]:
-    """How often the statements of each scope are executed."""
-    times = {0: 1}
-    # Outer loops come after those that they hold.
-    for number in reversed(program.loops):
-        repeat = program.statements[number]
-        times[repeat.attribute.scope] = times[repeat.scope] * (repeat.attribute.length or _STEPS)
-    return times

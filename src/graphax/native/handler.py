@@ -79,9 +79,9 @@ _GONE = (
 )
 
 
-def chunk_size(statements: int) -> int:
-    """How many points a thread takes at a time."""
-    return max(256, _CHUNK_WORK // max(1, statements) // 64 * 64)
+def chunk_size(work: int) -> int:
+    """How many points a thread takes at a time, given how many operations there are for each."""
+    return max(64, _CHUNK_WORK // max(1, work) // 64 * 64)
 
 
 @cache

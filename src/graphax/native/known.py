@@ -58,5 +58,5 @@ class Known:
         if statement.operation == "convert" and operands[0].dtype.kind in "ib":
             return operands[0].astype(dtype_of(statement.kind))
         # Numbers that are not whole are left alone: they are rounded where the kernel runs.
-        whole = statement.operation != "div" and all(operand.dtype.kind in "ib" for operand in operands)
+        whole = statement.operation not in ("div", "rem") and all(operand.dtype.kind in "ib" for operand in operands)
         return FOLDED[statement.operation](*operands) if whole and statement.operation in FOLDED else None

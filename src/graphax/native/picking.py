@@ -4,16 +4,23 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from .. import _jax
 from ..errors import NativeError
 from .emit import dtype_of, kind_of
+from .known import Known
 from .unroll import UNSIGNED, Exchange, Numbers, Unrolling
 from .unroll_rules import rule_of_numbers
 
 # Beyond this many entries to choose from, XLA reads memory instead.
 _MOST_CHOICES = 64
+# Updates times entries.
+_MOST_MARKS = 1 << 20
+_COMBINED = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}
 
 
 def _places(eqn: Any) -> int:
@@ -33,6 +40,36 @@ def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
         case "dynamic_update_slice":
             return _updated(u, eqn, *operands)
     raise NativeError("its indices are not known beforehand")
+
+
+@rule_of_numbers(*_COMBINED, count=_places)
+def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
+    """Numbers that are added to entries, or multiplied with them, one after the other."""
+    known = Known(u.builder, u.lengths)
+    where = known.values(indices)
+    if where is None or known.step is not None:
+        raise NativeError("its indices are not known beforehand")
+    if updates.size * x.size > _MOST_MARKS:
+        raise NativeError(f"there are {updates.size:,} updates of {x.size:,} entries")
+    result, operation = x.ravel().copy(), _COMBINED[eqn.primitive.name]
+    for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where[0], updates.shape), strict=True):
+        if place is not None:
+            result[place] = u.apply(operation, np.array(result[place]), np.array(number))
+    return result.reshape(x.shape)
+
+
+def _places_of(eqn: Any, shape: Sequence[int], indices: np.ndarray, updates: Sequence[int]) -> list[int | None]:
+    """Where each of the updates of a scatter goes: JAX itself is asked, with a one in the place of each."""
+    params, count = eqn.params, prod(updates)
+    units = np.eye(count, dtype=np.int32).reshape(count, *updates)
+
+    def marked(unit: Any) -> Any:
+        zeros = jnp.zeros(shape, np.int32)
+        return lax.scatter_add(zeros, indices, unit, params["dimension_numbers"], mode=params["mode"])
+
+    with jax.ensure_compile_time_eval():
+        marks = np.asarray(jax.vmap(marked)(units)).reshape(count, -1) if count else np.zeros((0, 1))
+    return [int(row.argmax()) if row.any() else None for row in marks]
 
 
 def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:

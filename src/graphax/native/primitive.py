@@ -178,7 +178,7 @@ def _stores(statements: Statements, batch: int) -> Stores:
 
 def _loaded(kernel: Kernel, layout: PointLayout) -> Loaded:
     program = kernel.statements
-    work = program.operations + 2 * sum(map(len, program.results))
+    work = program.executed + 2 * sum(map(len, program.results))
     calling = Calling(len(program.inputs), len(program.outputs), chunk_size(work), layout.has_batch)
     return load(_code(kernel, layout), calling)
 

@@ -33,13 +33,13 @@ def repeated(
     ends = np.cumsum([0, *(array.size for array in start)])
     known = {int(ends[place]): stride for place, stride in counts.items()}
     for _ in range(_MOST_ROUNDS):
-        u.scope = scope = u.open_scope(length)
+        scope = u.open_scope(length)
         number = builder.step(scope)
         carries = {at: builder.carry(n, scope) for at, n in enumerate(flat) if at not in known}
         values = [carries[at] if at in carries else _taken(u, n, known[at], number, length, backward)
                   for at, n in enumerate(flat)]  # fmt: skip
-        made, rows, condition = step(_like(values, start), number)
-        u.scope = outside
+        with u.inside(scope):
+            made, rows, condition = step(_like(values, start), number)
         new = _flat(made)
         # What stays the same is no carry, and then more may turn out to stay the same.
         same = {at: 0 for at, carry in carries.items() if new[at] in (carry, flat[at])}

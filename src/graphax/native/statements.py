@@ -7,6 +7,7 @@ floating-point number, infinities, NaN and signed zeros included.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ FOLDED: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "sqrt": np.sqrt,
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "max": np.maximum,
-    "min": np.minimum, "abs": np.abs,
+    "min": np.minimum, "abs": np.abs, "rem": np.fmod,
 }  # fmt: skip
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
+# Steps of a loop that ends when a condition says so.
+_STEPS = 10
 # What is no operation: numbers that are known, or that lie in memory.
 STORED = frozenset({"constant", "input", "entry"})
 
@@ -101,9 +104,24 @@ class Statements:
         """How many statements compute something."""
         return sum(s.operation not in STORED for s in self.statements)
 
-    @property
+    @cached_property
     def loops(self) -> tuple[int, ...]:
+        """The numbers of the loops; inner ones come before those that they are part of."""
         return tuple(n for n, s in enumerate(self.statements) if s.operation == "repeat")
+
+    @cached_property
+    def times(self) -> dict[int, int]:
+        """How often the statements of each scope are executed."""
+        times = {0: 1}
+        for number in reversed(self.loops):
+            repeat = self.statements[number]
+            times[repeat.attribute.scope] = times[repeat.scope] * (repeat.attribute.length or _STEPS)
+        return times
+
+    @property
+    def executed(self) -> int:
+        """How many operations are executed for a point."""
+        return sum(self.times[s.scope] for s in self.statements if s.operation not in STORED)
 
 
 class StatementBuilder:
@@ -288,8 +306,7 @@ class StatementBuilder:
 
     def _simplified(self, operation: str, operands: tuple[int, ...]) -> int | None:
         values = [self.value(operand) for operand in operands]
-        whole = operation == "div" and self.statements[operands[0]].kind not in ("f32", "f64")
-        if operation in FOLDED and not whole and all(value is not None for value in values):
+        if operation in FOLDED and all(value is not None for value in values) and not _differs(operation, values):
             with np.errstate(all="ignore"):
                 folded = FOLDED[operation](*values)
             return self.constant(folded, folded.dtype)
@@ -387,6 +404,12 @@ class StatementBuilder:
         if known is not None:
             return if_true if known else if_false
         return if_true if if_true == if_false else None
+
+
+def _differs(operation: str, values: Sequence[Any]) -> bool:
+    """True if NumPy divides whole numbers in another way than the machine does."""
+    whole = values[0].dtype.kind in "iu"
+    return whole and (operation == "div" or (operation == "rem" and values[1] == 0))
 
 
 def _kind(dtype: Any) -> str:

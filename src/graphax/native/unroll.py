@@ -3,7 +3,8 @@
 An array is a NumPy array of statement numbers, so everything that only moves elements is indexing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -110,6 +111,14 @@ class Unrolling:
     def open_scope(self, length: int | None) -> int:
         self.lengths.append(length)
         return len(self.lengths) - 1
+
+    @contextmanager
+    def inside(self, scope: int) -> Iterator[None]:
+        outside, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = outside
 
     def repeat(
         self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE

@@ -29,6 +29,25 @@ def test_entries_by_indices_that_are_not_known(name):
     assert_same(jax.jit(jax.vmap(natively(CASES[name])))(x, i), jax.vmap(CASES[name])(x, i), 1e-12)
 
 
+INDEX = np.array([2, 0, 2, 9])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.at[INDEX].add(2.0 * jnp.arange(4.0)[:, None]),
+        lambda x: x.at[1:, INDEX[:3]].multiply(x[0, 0]),
+        lambda x: x.at[2:].divide(3.0),
+        lambda x: x.at[INDEX, 1].min(-0.5),
+        lambda x: x.at[0].max(x[1], mode="drop"),
+        lambda x: x.at[np.zeros(0, int)].add(1.0),
+    ],
+)
+def test_updates_that_are_combined(function):
+    x = array(9, 4, 5, seed=1)
+    assert_same(jax.jit(jax.vmap(natively(lambda x: [function(x)])))(x), [jax.vmap(function)(x)], 1e-12)
+
+
 @pytest.mark.parametrize("function", [jnp.sort, jnp.argsort, lambda x: jnp.sort(x, axis=0), jnp.median])
 def test_sorting(function):
     x = np.where(np.random.default_rng(0).random((9, 3, 5)) < 0.1, np.nan, array(9, 3, 5, seed=2).round(1))

@@ -192,3 +192,17 @@ def test_jacobians(name, argnums):
     points = [x * (1 + 0.05 * array(3, *x.shape, seed=3)) for x in (STATE, ROWS)]
     got = jax.jit(jax.vmap(gx.jacve(function, argnums)))(*points)
     assert_same(got, jax.vmap(jax.jacfwd(function, argnums))(*points), 1e-8)
+
+
+def test_a_loop_that_has_to_be_written_out_around_one_that_has_not():
+    """Positions of a scatter are known once the outer loop is written out; the inner one is still a loop."""
+
+    def function(y, xs):
+        def outer(c, i):
+            c = lax.scan(lambda c, _: (jnp.sin(c) * 0.9, None), c, None, length=200)[0]
+            return c.at[i * i % 3].add(1.0), c[0]
+
+        return list(lax.scan(outer, y, jnp.arange(4)))
+
+    points = [x * (1 + 0.05 * array(3, *x.shape, seed=3)) for x in (STATE, ROWS)]
+    assert_same(jax.jit(jax.vmap(natively(function)))(*points), jax.vmap(function)(*points), 1e-12)
