@@ -52,6 +52,15 @@ def train(*args, **options):
 
 # What each entry is given: the call, the error, and what it says.
 CASES = {
+    "graphax.kernel": [
+        (lambda: gx.kernel(3), TypeError, "kernel takes a function, but got 3"),
+        (lambda: gx.kernel(f, backend="gpu"), GraphaxError, "unknown backend 'gpu'"),
+    ],
+    "graphax.gauss_newton": [
+        (lambda: gx.gauss_newton(3), TypeError, "but got 3"),
+        (lambda: gx.gauss_newton(f, backend="gpu"), GraphaxError, "unknown backend 'gpu'"),
+        (lambda: gx.gauss_newton(jnp.sin)(jnp.ones(3), weights=jnp.ones(2)), GraphaxError, "weights are one number"),
+    ],
     "graphax.jacve": [
         (lambda: gx.jacve(3), TypeError, "expected a function to differentiate, .* but got 3"),
         (lambda: gx.jacve("f"), TypeError, "but got 'f'"),
@@ -295,8 +304,8 @@ CASES = {
 }  # fmt: skip
 # Handed to users and never made by them, or without anything to get wrong.
 MADE_BY_US = {
-    "Cost", "Digit", "Explanation", "Progress", "SearchResult", "Sparsity", "Structure", "Terms", "TrainingProgress",
-    "TrainingResult",
+    "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Structure", "Terms",
+    "TrainingProgress", "TrainingResult",
     "supported_primitives",
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from .api import kernel, value_and_jacve
 from .errors import GraphaxError
+from .trace import check_function
 
 
 class NormalEquations(NamedTuple):
@@ -39,6 +40,7 @@ def gauss_newton(function: Callable, *, order: Any = "auto", backend: str = "aut
         A function with the arguments of ``function`` that returns `NormalEquations`. It takes ``weights`` too: one
         number, or an array for each array of residuals.
     """
+    check_function(function)
 
     def normal_equations(x: Any, *args: Any, weights: Any = None, **kwargs: Any) -> NormalEquations:
         start, unravel = ravel_pytree(x)

@@ -44,7 +44,7 @@ def check(graph, order):
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=150)
+@settings(thorough, max_examples=80)
 def test_no_random_order_beats_the_bound(program, shuffle):
     note(program)
     graph = graph_of(program)
@@ -65,7 +65,7 @@ def test_no_order_at_all_beats_the_bound(program):
 
 
 @given(graph=scalar_graphs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=150)
+@settings(thorough, max_examples=80)
 def test_scalar_graphs_with_known_numbers_and_copies(graph, shuffle):
     note(graph.edges)
     for _ in range(30):
