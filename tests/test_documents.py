@@ -4,8 +4,8 @@ import api_reference
 import pages
 import pytest
 
-# Pages that train agents.
-SLOW = {"docs/training.md"}
+# Pages that train agents, or search for long.
+SLOW = {"docs/training.md", "docs/finders.md"}
 
 
 def parameters():

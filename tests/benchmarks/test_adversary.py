@@ -219,7 +219,13 @@ SHARE = {
 }
 
 
-@pytest.mark.parametrize(("area", "number"), [(area, number) for area, numbers in SHARE.items() for number in numbers])
+def shares():
+    for area, numbers in SHARE.items():
+        for number in numbers:
+            yield pytest.param(area, number, marks=pytest.mark.slow if (area, number) == ("caches", 24) else ())
+
+
+@pytest.mark.parametrize(("area", "number"), shares())
 def test_share(area, number, monkeypatch):
     import jax
 

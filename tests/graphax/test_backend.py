@@ -33,7 +33,7 @@ def test_native_is_the_jacobian(order, batch):
     assert_same(jax.jit(ours)(*args), theirs(*args))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(programs(steps=5, inputs=2))
 def test_random_programs(program):
     args = program.arguments()
@@ -108,7 +108,7 @@ def test_explain_says_which_and_why():
     assert "Backend on the CPU: native" in str(explained)
     explained = gx.explain(jnp.linalg.eigvalsh, DISTINCT)
     assert explained.backend.name == "xla"
-    assert "no rule for lu" in explained.backend.reason
+    assert "no rule for eigh" in explained.backend.reason
     assert gx.explain(scalars, 1.0, 2.0, backend="xla").backend.reason == "as asked for"
     assert "xla unless mapped" in str(gx.explain(lambda x: jnp.sin(x), np.ones(16)).backend)
 

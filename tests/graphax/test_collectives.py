@@ -127,6 +127,7 @@ def mapped_over_devices():
             yield f"{which}, {name}"
 
 
+@pytest.mark.slow
 def test_over_devices():
     """`pmap` and `shard_map`, with four devices in a process of its own."""
     code = "from tests.graphax.test_collectives import *; print(len(list(mapped_over_devices())))"

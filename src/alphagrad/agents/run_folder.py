@@ -28,6 +28,9 @@ class RunFolder:
     def __init__(self, path: str | os.PathLike | None, configuration: dict[str, Any]):
         self._writes = path is not None and jax.process_index() == 0
         self.path = Path(path or "")
+        if path is not None and self.path.exists() and not self.path.is_dir():
+            # Before anything is compiled.
+            raise RunError(f"a run cannot be kept in {self.path}: it is not a folder; give another one")
         self._metrics = self.path / "metrics.jsonl"
         self._config, self._text = self.path / "config.json", json.dumps(configuration, indent=1)
         self.new = path is not None and not self._config.exists()

@@ -79,6 +79,7 @@ def unbroken(tmp_path_factory):
     return run(folder, 60, progress=reports.append), folder, reports
 
 
+@pytest.mark.slow
 def test_orders_are_saved_and_counted(unbroken):
     result, folder, reports = unbroken
     for name, graph in targets().items():
@@ -93,6 +94,7 @@ def test_orders_are_saved_and_counted(unbroken):
     assert result.stopped == "iterations"
 
 
+@pytest.mark.slow
 def test_metrics_have_a_line_for_each_iteration(unbroken):
     lines = metrics(unbroken[1])
     assert [line["iteration"] for line in lines] == list(range(1, 61))

@@ -116,6 +116,7 @@ def test_another_configuration_is_refused(enzymes):
     assert "simulations is 4 there and 5 here" in result.stderr
 
 
+@pytest.mark.slow
 def test_several_tasks(joint):
     place, found = joint
     assert [row["task"] for row in found["tasks"]] == ["EnzymeReaction", "ElasticRod"]

@@ -85,7 +85,7 @@ def test_a_walk_knows_its_total(graph):
 
 
 @given(graph=scalar_graphs(intermediates=6))
-@settings(relaxed, max_examples=100)
+@settings(relaxed, max_examples=50)
 @pytest.mark.parametrize("counting", ["raw", "folded"])
 @pytest.mark.parametrize("minimize", ["multiplications", "operations"])
 def test_exact_search_finds_and_proves_the_optimum(minimize, counting, graph):

@@ -58,6 +58,7 @@ def kill_a_worker_after(seconds, pids):
     return thread
 
 
+@pytest.mark.slow
 def test_a_worker_of_our_own_that_dies_is_replaced():
     expected = searched(workers=2)
     known = {child.pid for child in multiprocessing.active_children()}

@@ -90,7 +90,7 @@ def assert_same_results(ours, theirs):
     assert our_numbers == pytest.approx(their_numbers, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.parametrize("counting", ["raw", "folded"])
+@pytest.mark.parametrize("counting", [pytest.param("raw", marks=pytest.mark.slow), "folded"])
 @pytest.mark.parametrize("name", TASKS)
 def test_tasks_cost_what_the_kernels_count(name, counting):
     graph = task_graph(name)

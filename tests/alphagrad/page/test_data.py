@@ -32,7 +32,7 @@ def replayed(data, order):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("counting", ["folded", "raw"])
+@pytest.mark.parametrize("counting", [pytest.param("folded", marks=pytest.mark.slow), "raw"])
 def test_steps_add_up_to_the_cost_of_the_plan(name, counting):
     view = view_of(name, counting)
     data = page_data(view)
@@ -152,7 +152,7 @@ def test_replays_of_any_order():
     assert sum(move.multiplications for move in replay.moves) == replay.cost.multiplications
 
 
-@pytest.mark.parametrize("counting", ["folded", "raw"])
+@pytest.mark.parametrize("counting", [pytest.param("folded", marks=pytest.mark.slow), "raw"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_bodies_are_graphs_with_the_orders_that_pass_them(name, counting):
     view = view_of(name, counting)
