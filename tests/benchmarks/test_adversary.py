@@ -225,7 +225,7 @@ def shares():
             yield pytest.param(area, number, marks=pytest.mark.slow if (area, number) == ("caches", 24) else ())
 
 
-@pytest.mark.parametrize(("area", "number"), shares())
+@pytest.mark.parametrize(("area", "number"), list(shares()))
 def test_share(area, number, monkeypatch):
     import jax
 
