@@ -109,9 +109,15 @@ CASES = {
     ],
     "graphax.hessve": [
         (lambda: gx.hessve(None), TypeError, "expected a function"),
-        (lambda: gx.hessve(f, gradient_order="odd")(1.0, 2.0), OrderError, "unknown order 'odd'"),
+        (lambda: gx.hessve(f, order="odd")(1.0, 2.0), OrderError, "unknown order 'odd'"),
+        (lambda: gx.hessve(f, order=[7])(1.0, 2.0), OrderError, "missing vertices"),
         (lambda: gx.hessve(f, backend="odd"), GraphaxError, "unknown backend 'odd'"),
         (lambda: gx.hessve(f, has_aux=True)(1.0, 2.0), TypeError, "to be a pair"),
+    ],
+    "graphax.value_grad_hess": [
+        (lambda: gx.value_grad_hess(3), TypeError, "expected a function"),
+        (lambda: gx.value_grad_hess(f, argnums=2)(1.0, 2.0), ValueError, "positional argument 2"),
+        (lambda: gx.value_grad_hess(f)(1, 2), TypeError, "real-valued inputs"),
     ],
     "graphax.check_jacobian": [
         (lambda: gx.check_jacobian(3, 1.0), TypeError, "expected a function"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .modules import Moved, lazily
 
 if TYPE_CHECKING:
-    from .api import build_graph, hessve, jacve, kernel, sparsity, value_and_jacve
+    from .api import build_graph, hessve, jacve, kernel, sparsity, value_and_jacve, value_grad_hess
     from .axes import Digit
     from .block import JacobianBlock
     from .check import check_jacobian
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .terms import Terms
 
 _PLACES = {
-    "api": ("build_graph", "hessve", "jacve", "kernel", "sparsity", "value_and_jacve"),
+    "api": ("build_graph", "hessve", "jacve", "kernel", "sparsity", "value_and_jacve", "value_grad_hess"),
     "axes": ("Digit",),
     "block": ("JacobianBlock",),
     "check": ("check_jacobian",),

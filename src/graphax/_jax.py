@@ -431,6 +431,17 @@ def define_primitive(
     return primitive
 
 
+def define_number(name: str, value: float) -> Callable[[Any], Any]:
+    """A number that programs can tell from all others that are equal to it; returned by a function of its dtype."""
+    primitive = Primitive(name)
+    primitive.def_abstract_eval(lambda *, dtype: jax.core.ShapedArray((), dtype))
+    primitive.def_impl(lambda *, dtype: jax.numpy.asarray(value, dtype))
+    mlir.register_lowering(
+        primitive, mlir.lower_fun(lambda *, dtype: jax.lax.full((), value, dtype), multiple_results=False)
+    )
+    return lambda dtype: primitive.bind(dtype=np.dtype(dtype))
+
+
 def lowering_rule(function: Callable) -> Callable[..., Any]:
     """How XLA is told of a function that returns several results."""
     return mlir.lower_fun(function, multiple_results=True)

@@ -11,6 +11,7 @@ from . import _jax
 from .backend import check_backend, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
+from .hessian import hessian_program
 from .pipeline import Pipeline
 from .structure import zero
 from .trace import Request, Traced, check_argnums, check_function
@@ -93,10 +94,7 @@ def _evaluation(
     function: Callable, order: Any, request: Request, backend: str, **how: bool
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Traced, list[Any], Any]]:
     """From arguments to the traced function, its flat outputs and the Jacobian."""
-    check_function(function)
-    check_argnums(request.argnums)
-    check_backend(backend)
-    order = tuple(order) if isinstance(order, Iterator) else order
+    order = _checked(function, order, request, backend)
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Traced, list[Any], Any]:
         pipeline = Pipeline(function, args, kwargs, request, order, **how)
@@ -104,6 +102,14 @@ def _evaluation(
         return pipeline.traced, outputs, jacobian
 
     return evaluate
+
+
+def _checked(function: Callable, order: Any, request: Request, backend: str) -> Any:
+    """Refuse what no arguments could make right; the order, to be used more than once."""
+    check_function(function)
+    check_argnums(request.argnums)
+    check_backend(backend)
+    return tuple(order) if isinstance(order, Iterator) else order
 
 
 def hessve(
@@ -114,16 +120,71 @@ def hessve(
     allow_int: bool = False,
     *,
     order: Any = "auto",
-    gradient_order: Any = "auto",
+    sparse: bool = False,
     backend: str = "auto",
 ) -> Callable:
-    """The Hessian of ``function``: the Jacobian of its gradient, both by elimination.
+    """The Hessian of ``function`` by elimination, exactly symmetric. Takes and returns what `jax.hessian` does.
 
-    ``order`` is for the outer elimination, ``gradient_order`` for the gradient. Returns what `jax.hessian` does.
+    For a function to one real number without loops, one half is computed, and mirrored. ``order`` is an order of the
+    graph of ``function``; it says in which order intermediate values are eliminated, each together with its adjoint.
+    For other functions the Jacobian is differentiated once more; ``order`` is that of the Jacobian.
+
+    The other arguments are those of `jacve`.
     """
-    how = argnums, has_aux, holomorphic, allow_int
-    gradient = jacve(function, *how, order=gradient_order, backend="xla")
-    return jacve(gradient, *how, order=order, backend=backend)
+    request = Request(argnums, has_aux, holomorphic, allow_int)
+    evaluate = _second_derivatives(function, order, request, backend, sparse)
+
+    @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
+    def hessian(*args: Any, **kwargs: Any):
+        traced, (aux, rows) = evaluate(args, kwargs, lambda outputs, _, rows: (outputs, rows))
+        found = _nested_twice(traced, rows)
+        return (found, tree_unflatten(traced.aux_tree, aux[traced.out_count :])) if has_aux else found
+
+    return hessian
+
+
+def value_grad_hess(
+    function: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    order: Any = "auto",
+    sparse: bool = False,
+    backend: str = "auto",
+) -> Callable:
+    """Like `hessve`, but returns ``(value, gradient, Hessian)``, or ``((value, aux), gradient, Hessian)`` with
+    ``has_aux``. The gradient is dense."""
+    request = Request(argnums, has_aux, holomorphic, allow_int)
+    evaluate = _second_derivatives(function, order, request, backend, sparse)
+
+    @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
+    def derivatives(*args: Any, **kwargs: Any):
+        traced, (outputs, blocks, rows) = evaluate(args, kwargs, lambda *found: found)
+        value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
+        if has_aux:
+            value = value, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])
+        return value, traced.nest(blocks), _nested_twice(traced, rows)
+
+    return derivatives
+
+
+def _second_derivatives(function: Callable, order: Any, request: Request, backend: str, sparse: bool) -> Callable:
+    """From arguments, and a choice among what `hessian_program` computes, to the traced function and that choice."""
+    order = _checked(function, order, request, backend)
+
+    def evaluate(args: Sequence[Any], kwargs: dict[str, Any], chosen: Callable) -> tuple[Traced, Any]:
+        pipeline = Pipeline(function, args, kwargs, request, order, sparse=sparse)
+        program = hessian_program(pipeline)
+        return pipeline.traced, run(lambda *leaves: chosen(*program(*leaves)), pipeline.traced.args, backend)
+
+    return evaluate
+
+
+def _nested_twice(traced: Traced, rows: Sequence[Any]) -> Any:
+    """A Hessian by flat output and two flat inputs, as `jax.hessian` arranges it."""
+    return traced.nest([[traced.like_arguments(row) for row in matrix] for matrix in rows])
 
 
 def kernel(function: Callable, *, backend: str = "auto") -> Callable:

@@ -325,6 +325,21 @@ def settled(block: JacobianBlock) -> JacobianBlock:
     return block.mapped(part.settled)
 
 
+def mirrored(block: JacobianBlock) -> JacobianBlock:
+    """A block that equals its transpose but for rounding, exactly equal to it wherever its structure is symmetric.
+
+    Of two terms that are each other's transpose, and of two entries of a term that is its own, the first counts.
+    """
+    parts: list[Part] = []
+    seen: dict[Structure, Part] = {}
+    for each in block.parts:
+        turned = each.transpose()
+        first = seen.get(turned.structure)
+        parts.append(part.mirrored(each, turned) if first is None else first.transpose())
+        seen[each.structure] = parts[-1]
+    return JacobianBlock(tuple(parts), block.dtype)
+
+
 def as_pattern(block: JacobianBlock) -> JacobianBlock:
     """The same labels, with values that vary along all of them and are not known yet; one structure for all terms."""
     return JacobianBlock.of(pattern_of(block.structure))

@@ -146,6 +146,26 @@ class Pick:
         return 0 if self.index else self.passing.additions
 
 
+@dataclass(frozen=True)
+class Turned:
+    """The transpose of a block, which takes no arithmetic."""
+
+    structure: "AnyEdge"
+    multiplications: int = 0
+    raw_multiplications: int = 0
+    additions: int = 0
+    factor: ClassVar[float] = 1.0
+    is_sum: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Mirrored(Turned):
+    """A block that equals its transpose but for rounding, made equal to it.
+
+    Kernels do not compute what the other half replaces. So its cost is negative: what the block costs less.
+    """
+
+
 AnyEdge = AnyStructure | Bundle | Passage
 PlainOperation = Product | Sum | Union | Recipe
 
@@ -187,7 +207,7 @@ class Memberwise:
         return sum(operation.additions for operation in self._operations)
 
 
-ProductOperation = Product | Recipe | Memberwise | Pick
+ProductOperation = Product | Recipe | Memberwise | Pick | Turned
 SumOperation = Sum | Union | Recipe | Memberwise
 Operation = ProductOperation | SumOperation
 

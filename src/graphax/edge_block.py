@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from . import block
 from .block import JacobianBlock
-from .bundles import PLAIN, AnyEdge, Bundle, Key, Memberwise, Operation, Passage, Pick
+from .bundles import PLAIN, AnyEdge, Bundle, Key, Memberwise, Mirrored, Operation, Passage, Pick, Turned
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,9 @@ def blocks_of(edge: EdgeBlock) -> dict[Key, JacobianBlock]:
 def perform(operation: Operation, left: EdgeBlock, right: EdgeBlock) -> EdgeBlock:
     """A product or a sum that the algebra has worked out, of edges that are no passages."""
     assert not isinstance(operation, Pick)
+    if isinstance(operation, Turned):
+        assert isinstance(left, JacobianBlock)
+        return block.mirrored(left) if isinstance(operation, Mirrored) else left.transpose()
     if not isinstance(operation, Memberwise):
         assert isinstance(left, JacobianBlock)
         assert isinstance(right, JacobianBlock)

@@ -32,6 +32,14 @@ def evaluate_locally(
 
     Loops that a plan passes backward are run once, for their values and for what going back needs.
     """
+    values, blocks = evaluate_all(derivation, args, backend, plan)
+    return _jax.read_all(values, derivation.traced.program.outputs), blocks
+
+
+def evaluate_all(
+    derivation: Derivation, args: Sequence[Any], backend: str = "auto", plan: Plan | None = None
+) -> tuple[dict[Var, Any], Blocks]:
+    """Like `evaluate_locally`, with the values of all variables."""
     backward = {} if plan is None else {edge: way for edge, way in plan.loops() if _stores_steps(way)}
     program = derivation.traced.program
     values = program.environment(args)
@@ -53,7 +61,7 @@ def evaluate_locally(
                 if local.edges.get(key) in derivation.graph.edges:
                     blocks[local.edges[key]] = block.renamed(position)
         values.update(zip(eqn.outvars, results, strict=True))
-    return _jax.read_all(values, program.outputs), blocks
+    return values, blocks
 
 
 def _stores_steps(passing: Passing) -> bool:
@@ -143,12 +151,13 @@ def _result_blocks(derivation: Derivation, found: Mapping[Edge, EdgeBlock]) -> l
         for number, argument in zip(graph.inputs, traced.args, strict=True):
             block = None if vertex is None else found.get((vertex, number))
             assert block is None or isinstance(block, JacobianBlock)
-            row.append(_finished(block, atom.aval, argument, traced.holomorphic))
+            row.append(finished(block, atom.aval, argument, traced.holomorphic))
         rows.append(row)
     return rows
 
 
-def _finished(block: JacobianBlock | None, output: Any, argument: Any, holomorphic: bool) -> JacobianBlock:
+def finished(block: JacobianBlock | None, output: Any, argument: Any, holomorphic: bool = False) -> JacobianBlock:
+    """A block of the Jacobian with the dtype and the complex form of the output; zero where there is none."""
     dtype, inp_shape = output.dtype, np.shape(argument)
     if block is None:
         # The derivative by an integer is a zero of its own kind, as in `jax.jacrev`.

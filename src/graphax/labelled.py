@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from . import _jax
 from .axes import Axis, Digit, axis_size, flat_positions, labels_of, whole
 from .positions import Dynamic, Listed, Positions, as_array, highest, listed, lowest, step_of
 
@@ -139,7 +140,9 @@ def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) 
     for (piece, group), size in zip(parts, sizes, strict=True):
         for row in _members(group, size):
             # Adding a negative zero changes nothing, not even a zero; a sum of nothing is a zero.
-            terms.append(_picked_or(jnp.moveaxis(piece, axis, -1), row, -0.0 if terms else 0.0))
+            terms.append(
+                _picked_or(jnp.moveaxis(piece, axis, -1), row, like(piece, -0.0) if terms else nothing_like(piece))
+            )
     return jnp.moveaxis(reduce(lax.bitwise_or if truth else lax.add, terms), -1, axis)
 
 
@@ -152,14 +155,14 @@ def _members(groups: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return members
 
 
-def _picked_or(values: Any, indices: np.ndarray, other: float) -> jax.Array:
+def _picked_or(values: Any, indices: np.ndarray, other: Any) -> jax.Array:
     """The values at known indices along the last axis, and another number where an index is beyond its end."""
     length = np.shape(values)[-1]
     inside = indices < length
     if inside.all():
         return picked(values, indices)
     found = picked(values, np.where(inside, indices, 0))
-    return lax.select(np.broadcast_to(inside, found.shape), found, lax.full_like(found, other))
+    return lax.select(np.broadcast_to(inside, found.shape), found, lax.broadcast(other, found.shape))
 
 
 def _joined(digits: list[Digit]) -> tuple[list[Digit], list[int]]:
@@ -205,13 +208,13 @@ def place(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: Lists
         wanted = lax.broadcast_in_dim(wanted.astype(np.int32) if along else wanted[0].astype(np.int32), shape, along)
         where.append(lax.eq(position(dimension=slot), wanted))
     if where:
-        values = lax.select(reduce(lax.bitwise_and, where), values, lax.full_like(values, 0))
+        values = lax.select(reduce(lax.bitwise_and, where), values, lax.broadcast(nothing_like(values), values.shape))
     backward = [n for n, d in enumerate(digits) if step_of(d.at) < 0]
     if backward:
         values = lax.rev(values, backward)
     if any(len(d.at) < d.size for d in digits):
         margins = [(lowest(d.at), d.size - 1 - highest(d.at), abs(step_of(d.at)) - 1) for d in digits]
-        values = lax.pad(values, like(values, 0), margins)
+        values = lax.pad(values, nothing_like(values), margins)
     target = [axis_size(axis) for axis in axes]
     return reshaped(values, target)
 
@@ -282,3 +285,14 @@ def transposed(values: Any, order: Sequence[int]) -> Any:
 
 def like(values: Any, number: float) -> np.ndarray:
     return np.asarray(number, values.dtype)
+
+
+# A zero that stands for no entry at all. To XLA it is zero; kernels spare the arithmetic with it.
+NOTHING = "graphax_nothing"
+_nothing = _jax.define_number(NOTHING, 0)
+
+
+def nothing_like(values: Any) -> Any:
+    """What is where a block has no entry, for blocks with values like these."""
+    numbers = jax.dtypes.issubdtype(values.dtype, np.inexact)
+    return _nothing(values.dtype) if numbers else like(values, 0)

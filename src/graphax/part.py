@@ -23,6 +23,7 @@ from .labelled import (
     common_dtype,
     contract,
     like,
+    nothing_like,
     of_dtype,
     place,
     positions_of,
@@ -124,6 +125,18 @@ class Part:
                 f"{self.structure.value_shape}. A block that comes out of jax.vmap is a batch of blocks: work on it "
                 f"inside jax.vmap, too."
             )
+
+
+def mirrored(block: Part, turned: Part) -> Part:
+    """A part whose values equal those of its transpose ``turned``, where both have the same structure."""
+    if block.values is None or block.structure != turned.structure:
+        return block
+    places = np.arange(prod(block.structure.value_shape)).reshape(block.structure.value_shape)
+    others = replace(block, values=places, masks=()).transpose().values
+    if np.array_equal(places, others):
+        return block
+    values = lax.select(places <= others, *(settled(each).values for each in (block, turned)))
+    return replace(block, values=values, masks=())
 
 
 def column(tangent: jax.Array) -> Part:
@@ -402,7 +415,7 @@ def _laid_beside(total: Sum, left: tuple[Any, tuple], right: tuple[Any, tuple]) 
     gap = lowest(far_at) - highest(near_at) - 1
     if gap:
         margins = [(0, gap if n == axis else 0, 0) for n in range(near.ndim)]
-        near = lax.pad(near, like(near, 0), margins)
+        near = lax.pad(near, nothing_like(near), margins)
     return lax.concatenate([near, far], axis)
 
 

@@ -72,13 +72,7 @@ def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[
     What is known now of the other operands must stand in the equation as literals. With ``whole``, blocks of small
     arrays are kept whole.
     """
-    operands = tuple(
-        _Constant(np.asarray(atom.val), atom.aval) if isinstance(atom, Literal) else variables.index(atom)
-        for atom in eqn.invars
-    )
-    key = _EquationKey(
-        eqn, operands, tuple(var.aval for var in variables), tuple(variables.index(var) for var in active), whole
-    )
+    key = EquationKey.of(eqn, variables, active, whole)
     try:
         return _derived(key) if _jax.has_function(eqn) else _remembered(key)
     except Exception as error:
@@ -100,7 +94,7 @@ class _Constant:
         return isinstance(other, _Constant) and self.key == other.key
 
 
-class _EquationKey:
+class EquationKey:
     """All that the blocks of an equation depend on. Equations with unhashable parameters equal only themselves."""
 
     def __init__(self, eqn: JaxprEqn, operands: tuple, avals: tuple, active: tuple[int, ...], whole: bool):
@@ -111,11 +105,21 @@ class _EquationKey:
         except TypeError:
             self.key, self.hash = self, id(self)
 
+    @staticmethod
+    def of(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], whole: bool) -> "EquationKey":
+        """The key of an equation by its ``active`` operands; ``variables`` are its distinct operands."""
+        operands = tuple(
+            _Constant(np.asarray(atom.val), atom.aval) if isinstance(atom, Literal) else variables.index(atom)
+            for atom in eqn.invars
+        )
+        avals = tuple(var.aval for var in variables)
+        return EquationKey(eqn, operands, avals, tuple(variables.index(var) for var in active), whole)
+
     def __hash__(self):
         return self.hash
 
     def __eq__(self, other):
-        return self is other or (isinstance(other, _EquationKey) and self.key is not self and self.key == other.key)
+        return self is other or (isinstance(other, EquationKey) and self.key is not self and self.key == other.key)
 
     def local(self, known: Sequence[Any]) -> Callable:
         """The equation as a function of its active operands' real form: (real form of results, all results)."""
@@ -139,11 +143,11 @@ class _EquationKey:
 
 
 @remembered(_CACHE_SIZE)
-def _remembered(key: _EquationKey) -> Partials:
+def _remembered(key: EquationKey) -> Partials:
     return _derived(key)
 
 
-def _derived(key: _EquationKey) -> Partials:
+def _derived(key: EquationKey) -> Partials:
     forward = _linearised(key, backward=False)
     # Cotangents of all points would be collected by the transpose of a collective: another derivative.
     collective = _jax.is_collective(key.eqn)
@@ -180,7 +184,7 @@ class _Linearised:
     backward: bool
 
 
-def _linearised(key: _EquationKey, backward: bool) -> _Linearised:
+def _linearised(key: EquationKey, backward: bool) -> _Linearised:
     def derivative(known: Sequence[Any], tangents: Sequence[Any]):
         local, inputs = key.local(known), key.inputs(known)
         if backward:
@@ -198,7 +202,7 @@ def _linearised(key: _EquationKey, backward: bool) -> _Linearised:
     return _Linearised(operands, program.constants, known, results, linear, backward)
 
 
-def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
+def _partials(key: EquationKey, derivative: _Linearised) -> Partials:
     """Stage the computation of all block values as one program of the equation's operands."""
     trees: list[Any] = []
     probed: list[Pair] = []
@@ -227,7 +231,7 @@ def _partials(key: _EquationKey, derivative: _Linearised) -> Partials:
     return Partials(lean, trees[-1], tuple(probed))
 
 
-def _pattern_blocks(key: _EquationKey, backward: bool) -> dict[Pair, JacobianBlock]:
+def _pattern_blocks(key: EquationKey, backward: bool) -> dict[Pair, JacobianBlock]:
     """The blocks of an equation whose pattern is known; nothing if it has to be pushed through its derivative."""
     name, shapes = key.eqn.primitive.name, tuple(_jax.shape(atom) for atom in key.eqn.invars)
     out_shapes = tuple(_jax.shape(var) for var in key.eqn.outvars)

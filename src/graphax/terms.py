@@ -11,6 +11,8 @@ from functools import cached_property, lru_cache, reduce
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from . import products, sums
 from . import structure as structures
 from .products import Product
@@ -83,6 +85,26 @@ def terms_of(structure: AnyStructure) -> tuple[Structure, ...]:
 def transposed(structure: AnyStructure) -> AnyStructure:
     """The structure with output and input exchanged."""
     return structure.transposed
+
+
+def is_symmetric(structure: AnyStructure) -> bool:
+    """True if the structure is its own transpose, term by term."""
+    found = set(terms_of(structure))
+    return found == {term.transposed for term in found}
+
+
+def replaced(structure: AnyStructure) -> int:
+    """How many values of a symmetric block are not looked at, because others are equal to them."""
+    count, seen = 0, set[Structure]()
+    for term in terms_of(structure):
+        turned, old = structures.canonical(term.inp, term.out, term.sizes, term.values, term.scale, term.renaming)
+        if turned in seen:
+            count += term.stored
+        elif turned == term and term.scale is None:
+            places = np.arange(term.stored).reshape(term.value_shape)
+            count += int((places > places.transpose([term.values.index(old[n]) for n in turned.values])).sum())
+        seen.add(term)
+    return count
 
 
 def pattern_of(structure: AnyStructure) -> Structure:

@@ -53,14 +53,15 @@ class Traced:
 
     def nest(self, blocks: Sequence[Sequence[Any]]) -> Any:
         """Arrange Jacobians, indexed by flat output and flat input, as `jax.jacfwd` does."""
-        rows = []
-        for row in blocks:
-            row, trees = list(row), []
-            for tree in self.arg_trees:
-                trees.append(tree_unflatten(tree, row[: tree.num_leaves]))
-                row = row[tree.num_leaves :]
-            rows.append(trees[0] if self.single else tuple(trees))
-        return tree_unflatten(self.out_tree, rows)
+        return tree_unflatten(self.out_tree, [self.like_arguments(row) for row in blocks])
+
+    def like_arguments(self, row: Sequence[Any]) -> Any:
+        """Something for each flat input, arranged as the arguments are."""
+        row, trees = list(row), []
+        for tree in self.arg_trees:
+            trees.append(tree_unflatten(tree, row[: tree.num_leaves]))
+            row = row[tree.num_leaves :]
+        return trees[0] if self.single else tuple(trees)
 
 
 def trace(

@@ -36,4 +36,5 @@ def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]
 FREE = {
     "neg", "reshape", "transpose", "slice", "rev", "pad", "concatenate", "broadcast_in_dim", "select_n", "iota", "eq",
     "and", "or", "convert_element_type", "squeeze", "gather", "dynamic_slice", "scatter-add",
+    "graphax_nothing",
 }  # fmt: skip

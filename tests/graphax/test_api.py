@@ -140,7 +140,7 @@ def test_hessve(argnums):
     args = {"a": array(3), "b": 0.7}, array(3, seed=1)
     want = jax.hessian(function, argnums=argnums)(*args)
     assert_same(gx.hessve(function, argnums=argnums)(*args), want)
-    assert_same(gx.hessve(function, order="rev", argnums=argnums, gradient_order="fwd")(*args), want)
+    assert_same(gx.hessve(function, order="rev", argnums=argnums)(*args), want)
 
 
 def test_hessve_has_aux():

@@ -132,6 +132,7 @@ class StatementBuilder:
         self._numbers: dict[tuple, int] = {}
         self._stored = 0
         self._ranges: dict[int, tuple[int, int] | None] = {}
+        self._nothing: set[int] = set()
 
     @property
     def count(self) -> int:
@@ -142,6 +143,12 @@ class StatementBuilder:
         number = np.asarray(value).astype(dtype)[()]
         # By its bits, because -0.0 == 0.0 and NaN != NaN.
         return self._add(Statement("constant", (), _kind(dtype), number), np.asarray(number).tobytes())
+
+    def nothing(self, dtype: Any) -> int:
+        """The zero of an entry that a block does not have."""
+        number = self._add(Statement("constant", (), _kind(dtype), np.zeros((), dtype)[()]), "nothing")
+        self._nothing.add(number)
+        return number
 
     def input(self, operand: int, element: int, dtype: Any) -> int:
         place = operand, Place(element)
@@ -244,6 +251,8 @@ class StatementBuilder:
         kind, value = _kind(dtype), self.value(operand)
         if self.statements[operand].kind == kind:
             return operand
+        if operand in self._nothing and kind in ("f32", "f64"):
+            return self.nothing(dtype)
         if value is not None and (kind in ("f32", "f64") or self._fits(value, dtype)):
             with np.errstate(over="ignore"):
                 return self.constant(value, dtype)
@@ -305,6 +314,10 @@ class StatementBuilder:
         return replace(statement, scope=max((self.statements[n].scope for n in visible), default=0))
 
     def _simplified(self, operation: str, operands: tuple[int, ...]) -> int | None:
+        if not self._nothing.isdisjoint(operands):
+            spared = self._spared(operation, operands)
+            if spared is not None:
+                return spared
         values = [self.value(operand) for operand in operands]
         if operation in FOLDED and all(value is not None for value in values) and not _differs(operation, values):
             with np.errstate(all="ignore"):
@@ -312,6 +325,20 @@ class StatementBuilder:
             return self.constant(folded, folded.dtype)
         rule = getattr(self, f"_simplified_{operation}", None)
         return rule(*operands) if rule else None
+
+    def _spared(self, operation: str, operands: tuple[int, ...]) -> int | None:
+        """What an operation leaves of nothing, or of other numbers: a block has no arithmetic where it has no entry."""
+        absent = [n in self._nothing for n in operands]
+        match operation:
+            case "mul":
+                return operands[absent.index(True)]
+            case "add":
+                return operands[1 - absent.index(True)]
+            case "sub":
+                return operands[0] if absent[1] else self.apply("neg", operands[1])
+            case "neg" | "div" if absent[0]:
+                return operands[0]
+        return None
 
     def _negated(self, number: int) -> int | None:
         """What a statement is the negative of."""

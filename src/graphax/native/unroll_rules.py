@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import _jax
 from ..errors import NativeError
+from ..labelled import NOTHING
 from .emit import kind_of
 from .unroll import RULES, UNSIGNED, Numbers, Unrolling, UnrollRule
 
@@ -47,6 +48,11 @@ def rule_of_numbers(*names: str, count: Callable[[Any], int]) -> Callable[[Unrol
         )
 
     return register
+
+
+@rule(NOTHING)
+def _nothing(u: Unrolling, eqn: Any) -> Numbers:
+    return np.array(u.builder.nothing(eqn.params["dtype"]))
 
 
 @rule(*_ELEMENTWISE)

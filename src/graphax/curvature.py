@@ -1,0 +1,91 @@
+"""The local second derivatives of one equation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from . import _jax
+from ._jax import JaxprEqn, Var
+from .block import JacobianBlock
+from .derive import Derivation, derive
+from .execute import eliminate, evaluate_locally
+from .linear_map import Pair
+from .partials import EquationKey
+from .plan import Edge, Plan
+from .rule import remembered
+from .simplify import fold_constants, simplify
+from .structure import Structure
+from .terms import AnyStructure, Terms
+from .trace import Traced
+
+_CACHE_SIZE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """The second derivatives of an equation by its active operands, weighted with the adjoints of its results.
+
+    They are the Jacobian of its gradient, a program of few equations, which is eliminated like any other.
+
+    Attributes:
+        derivation: of the gradient, whose inputs are the operands of the equation, then the adjoints of its results.
+        plan: of its Jacobian.
+        edges: for two active operands, the first not behind the second, their block in the plan.
+        avals: those of the adjoints.
+    """
+
+    derivation: Derivation
+    plan: Plan
+    edges: dict[Pair, Edge]
+    avals: tuple[Any, ...]
+
+    @property
+    def structures(self) -> dict[Pair, AnyStructure]:
+        found = self.plan.results
+        return {key: known for key, edge in self.edges.items() if isinstance(known := found[edge], (Structure, Terms))}
+
+    def blocks(self, operands: Sequence[Any], adjoints: Sequence[Any]) -> dict[Pair, JacobianBlock]:
+        _, local = evaluate_locally(self.derivation, [*operands, *adjoints], "xla", self.plan)
+        found = eliminate(self.plan, local)
+        return {key: block for key, edge in self.edges.items() if isinstance(block := found[edge], JacobianBlock)}
+
+
+def equation_curvature(
+    eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], reached: tuple[int, ...], whole: bool
+) -> Curvature:
+    """The second derivatives by ``active`` operands of the results that are ``reached`` by adjoints."""
+    key = EquationKey.of(eqn, variables, active, whole)
+    return _derived(key, reached) if _jax.has_function(eqn) else _remembered(key, reached)
+
+
+@remembered(_CACHE_SIZE)
+def _remembered(key: EquationKey, reached: tuple[int, ...]) -> Curvature:
+    return _derived(key, reached)
+
+
+def _derived(key: EquationKey, reached: tuple[int, ...]) -> Curvature:
+    avals = [key.eqn.outvars[n].aval for n in reached]
+
+    def gradient(known: Sequence[Any], adjoints: Sequence[Any]) -> Any:
+        def local(*active: Any) -> list[Any]:
+            results = key.local(known)(*active)[1]
+            return [results[n] for n in reached]
+
+        return jax.vjp(local, *key.inputs(known))[1](list(adjoints))
+
+    program = simplify(fold_constants(_jax.trace(gradient, key.avals, avals)))
+    count = len(program.outputs)
+    names = tuple(f"input {n}" for n in range(len(program.inputs)))
+    traced = Traced(program, (), (), False, None, None, count, names)
+    derivation = derive(traced, True, key.whole, [program.inputs[n] for n in key.active], [True] * count)
+    graph = derivation.graph
+    plan = graph.plan("auto", whole=key.whole)
+    edges = {
+        (o, i): (output, graph.inputs[index])
+        for o, output in enumerate(graph.outputs)
+        for i, index in enumerate(key.active)
+        if output is not None and o <= i and (output, graph.inputs[index]) in plan.outputs
+    }
+    return Curvature(derivation, plan, edges, tuple(avals))

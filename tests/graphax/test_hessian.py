@@ -1,0 +1,198 @@
+"""Hessians by symmetric elimination: the laws, over random programs, and what users have."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from jax.scipy.special import erf
+
+import graphax as gx
+from graphax.hessian import NestedHessian, SymmetricHessian, hessian_program
+from graphax.pipeline import Pipeline
+from graphax.trace import Request
+
+from .comparing import array, assert_same
+from .programs import programs
+
+thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+
+
+def total(program):
+    """The squares of all results of a program, added up."""
+    return lambda *args: sum(jnp.sum(jnp.sin(x) + x**2) for x in jax.tree.leaves(program(*args)))
+
+
+def is_exactly_symmetric(hessian, args):
+    """Whether every block of a Hessian by all arguments equals its transpose, to the last bit."""
+    rank = [np.ndim(x) for x in args]
+    for i, row in enumerate(hessian):
+        for j, block in enumerate(row):
+            order = [*range(rank[j], rank[j] + rank[i]), *range(rank[j])]
+            if not np.array_equal(block, np.transpose(hessian[j][i], order), equal_nan=True):
+                return False
+    return True
+
+
+@given(program=programs(steps=8), shuffle=st.randoms(use_true_random=False))
+@settings(thorough, max_examples=5)
+def test_any_order_gives_the_hessian(program, shuffle):
+    note(program)
+    function, args = total(program), program.arguments()
+    argnums = tuple(range(len(args)))
+    order = list(gx.build_graph(function, *args, argnums=argnums).intermediates)
+    shuffle.shuffle(order)
+    got = jax.jit(gx.hessve(function, argnums, order=order))(*args)
+    assert_same(got, jax.jit(jax.hessian(function, argnums))(*args), 1e-7)
+    assert is_exactly_symmetric(got, args)
+
+
+@given(program=programs(steps=8))
+@settings(thorough, max_examples=5)
+def test_kernels_and_blocks_are_the_hessian(program):
+    note(program)
+    function, args = total(program), program.arguments()
+    argnums = tuple(range(len(args)))
+    want = jax.jit(jax.hessian(function, argnums))(*args)
+    batch = [jnp.stack([x, x]) for x in args]
+    got = jax.jit(jax.vmap(gx.hessve(function, argnums)))(*batch)
+    assert_same(jax.tree.map(lambda x: x[1], got), want, 1e-7)
+    blocks = jax.jit(gx.hessve(function, argnums, sparse=True))(*args)
+    dense = jax.tree.map(lambda b: b.todense(), blocks, is_leaf=lambda b: isinstance(b, gx.JacobianBlock))
+    assert_same(dense, want, 1e-7)
+    assert is_exactly_symmetric(dense, args)
+
+
+@jax.custom_jvp
+def softened(x):
+    return jnp.log1p(jnp.exp(x))
+
+
+softened.defjvp(lambda x, t: (softened(*x), jax.nn.sigmoid(x[0]) * t[0]))
+
+
+@jax.custom_vjp
+def halved(x):
+    return x / 2
+
+
+halved.defvjp(lambda x: (x / 2, None), lambda _, t: (t / 2,))
+
+SCALAR = {
+    "quadratic form": (lambda x: x @ jnp.asarray(array(4, 4)) @ x, (array(4, seed=1),)),
+    "Rosenbrock": (lambda x: jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2), (array(6),)),
+    "linear": (lambda x: jnp.sum(3 * x), (array(3),)),
+    "constant": (lambda x: 2.0, (array(3),)),
+    "the argument itself": (lambda x: x, (0.3,)),
+    "weakly typed": (lambda x: x**3, (0.7,)),
+    "one use of several": (lambda x, y: x["a"] * y["b"][0], ({"a": 0.5, "b": array(2)}, {"b": array(2, seed=1)})),
+    "matrices": (lambda a, b: jnp.sum(jnp.tanh(a @ b) ** 2), (array(2, 3), array(3, 2, seed=1))),
+    "custom derivatives": (lambda x: jnp.sum(softened(x) * halved(x**2)), (array(3),)),
+    "special function": (lambda x, y: erf(x * y) * jnp.exp(-x), (0.3, 1.2)),
+    "a branch": (lambda x: jax.lax.cond(x[0] > 0, lambda x: jnp.sum(x**3), lambda x: jnp.prod(x), x), (array(3),)),
+    "indices": (lambda x: jnp.sum(x[jnp.array([2, 0, 2, 1])] ** 3 * jnp.sort(x)[::-1][0]), (array(3),)),
+    "a solve": (lambda x: jnp.sum(jnp.linalg.solve(jnp.eye(3) + jnp.outer(x, x), x)), (array(3),)),
+    "a maximum": (lambda x: jnp.max(x) ** 2 + jnp.linalg.norm(x), (array(5),)),
+}
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_functions_to_one_number(name):
+    function, args = SCALAR[name]
+    argnums = tuple(range(len(args)))
+    got = jax.jit(gx.hessve(function, argnums))(*args)
+    assert_same(got, jax.jit(jax.hessian(function, argnums))(*args))
+    assert isinstance(hessian_program(Pipeline(function, args, {}, Request(argnums))), SymmetricHessian)
+
+
+def running_sum(x):
+    return jax.lax.fori_loop(0, 3, lambda n, c: c + jnp.sum(jnp.sin(c * x)), 0.1)
+
+
+OTHERS = {
+    "several numbers": (lambda x: jnp.sin(x) * x[0], (array(3),)),
+    "several results": (lambda x, y: {"a": x**3 * y, "b": jnp.stack([x * y, y])}, (0.5, 1.2)),
+    "a loop": (running_sum, (array(3),)),
+    "complex values in between": (lambda x: jnp.abs(jnp.sum(jnp.exp(1j * x))), (array(3),)),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_functions_are_differentiated_twice(name):
+    function, args = OTHERS[name]
+    argnums = tuple(range(len(args)))
+    got = jax.jit(gx.hessve(function, argnums))(*args)
+    assert_same(got, jax.jit(jax.hessian(function, argnums))(*args))
+    assert isinstance(hessian_program(Pipeline(function, args, {}, Request(argnums))), NestedHessian)
+    if name in ("a loop", "complex values in between"):
+        assert is_exactly_symmetric(got, args)
+    blocks = jax.jit(gx.hessve(function, argnums, sparse=True))(*args)
+    dense = jax.tree.map(lambda b: b.todense(), blocks, is_leaf=lambda b: isinstance(b, gx.JacobianBlock))
+    assert_same(dense, got)
+
+
+@pytest.mark.parametrize("function", [lambda x, y: jnp.sum(jnp.sin(x) * y) ** 2, lambda x, y: jnp.sin(x) * y])
+@pytest.mark.parametrize("has_aux", [False, True])
+@pytest.mark.parametrize("how", [lambda f: f, jax.jit])
+def test_value_gradient_and_hessian(function, has_aux, how):
+    args = array(3), 0.7
+    derivatives = gx.value_grad_hess(
+        lambda *a: (function(*a), {"x": a[0]}) if has_aux else function(*a), (0, 1), has_aux
+    )
+    value, gradient, hessian = how(derivatives)(*args)
+    if has_aux:
+        value, aux = value
+        assert_same(aux, {"x": jnp.asarray(args[0])})
+    assert_same(value, function(*args))
+    assert_same(gradient, jax.jacrev(function, (0, 1))(*args))
+    assert_same(hessian, jax.hessian(function, (0, 1))(*args))
+
+
+def test_a_banded_hessian_stays_banded():
+    hessian = gx.hessve(SCALAR["Rosenbrock"][0], sparse=True)(array(1000))
+    assert hessian.structure.stored < 3200
+    offsets, numbers = hessian.diagonals()
+    assert offsets.tolist() == [-1, 0, 1]
+    np.testing.assert_array_equal(numbers[0, :-1], numbers[2, 1:])
+
+
+def test_derivatives_of_hessians():
+    function, args = SCALAR["matrices"]
+    third = jax.jit(jax.jacfwd(lambda a: gx.hessve(function)(a, args[1])))(args[0])
+    assert_same(third, jax.jacfwd(lambda a: jax.hessian(function)(a, args[1]))(args[0]))
+
+
+def network(x, w, v):
+    return jnp.sum(jnp.tanh(v @ jnp.tanh(w @ x)) ** 2)
+
+
+COUNTED = {
+    "network": (network, (array(3), array(4, 3, seed=1), array(2, 4, seed=2)), 0.55),
+    "determinant": (lambda a: jnp.linalg.det(a) ** 2, (array(3, 3),), 0.75),
+    "Rosenbrock": (*SCALAR["Rosenbrock"], 1.0),
+    "special function": (*SCALAR["special function"], 1.0),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_hessian_takes_fewer_operations_than_two_jacobians(name):
+    function, args, share = COUNTED[name]
+    argnums = tuple(range(len(args)))
+    twice = gx.jacve(gx.jacve(function, argnums, backend="xla"), argnums, backend="xla")
+    counts = [_operations(each, *args) for each in (gx.hessve(function, argnums, backend="xla"), twice)]
+    assert counts[0] <= share * counts[1]
+
+
+def _operations(function, *args):
+    from graphax.backend import kernel_of
+
+    return kernel_of(function, [jnp.asarray(x) for x in args]).statements.operations
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtypes_are_those_of_the_result(dtype):
+    x = array(3).astype(dtype)
+    hessian = gx.hessve(lambda x: jnp.sum(x**3))(x)
+    assert hessian.dtype == dtype
+    np.testing.assert_allclose(hessian, np.diag(6 * x), rtol=1e-5)
