@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -90,7 +90,23 @@ class ComputationGraph:
         # Graphs without loops keep the fingerprints that orders on disk know them by.
         if self.has_loops:
             description["bodies"] = [[*edge, loop.fingerprint] for edge, loop in sorted(self.loops.items())]
-        return hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
+        return _hashed(description)
+
+    @cached_property
+    def form(self) -> str:
+        """Like `fingerprint`, whatever numbers the vertices have: those count equations that do not matter, too, and
+        how many there are depends on which arguments are known."""
+        numbers = {number: n for n, number in enumerate(sorted(self.vertices))}
+        # Bundles hold operands that do not matter as well. Orders of bodies say themselves what they are for.
+        bundles = {vertex for edge in self.loops for vertex in edge}
+        shapes = [[v.kind, [] if number in bundles else v.shape] for number, v in sorted(self.vertices.items())]
+        edges = sorted((numbers[target], numbers[source]) for target, source in self.edges)
+        outputs = [output if output is None else numbers[output] for output in self.outputs]
+        return _hashed({"vertices": shapes, "edges": edges, "outputs": outputs, "loops": len(self.loops)})
+
+    def order(self, vertices: Iterable[int], **about: Any) -> Order:
+        """An order of these vertices for this graph; ``about`` says where it comes from and what is known of it."""
+        return Order(tuple(vertices), self.fingerprint, simplified=self.simplified, form=self.form, **about)
 
     @cached_property
     def digest(self) -> str:
@@ -165,6 +181,10 @@ class ComputationGraph:
             f"{len([o for o in self.outputs if o is not None])} outputs, {len(self.edges)} edges, "
             f"fingerprint {self.fingerprint})"
         )
+
+
+def _hashed(description: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(description).encode()).hexdigest()[:16]
 
 
 def _listed(bodies: Iterable[tuple[int, str]]) -> str:

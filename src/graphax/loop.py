@@ -204,7 +204,7 @@ class Loop(Passage):
         given = self.order
         if given is None:
             return planned(graph)
-        if given.fingerprint not in ("", graph.fingerprint):
+        if not given.fits(graph):
             raise FingerprintError(
                 f"an order for the body of a {self} was made for the graph {given.fingerprint} ({len(given)} vertices "
                 f"to eliminate), but carrying derivatives {way} through this body has the graph {graph.fingerprint} "

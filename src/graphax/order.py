@@ -26,6 +26,8 @@ class Order:
         fingerprint: that of the graph it was made for; empty for an order of unknown origin.
         finder, seed, cost, bound: where the order comes from and what is known of it.
         simplified: True if the vertex numbers are those of the simplified graph.
+        form: that of the graph, see `ComputationGraph.form`; empty if it is not known. An order also fits a graph of
+            this form with other numbers, for which more or fewer arguments were known when it was traced.
         bodies: orders for the bodies of loops, each with the vertex at whose elimination the loop is passed; may be
             given as a dictionary. Steps of other loops are planned by the cheapest of a few presets.
     """
@@ -38,6 +40,7 @@ class Order:
     bound: float | None = None
     simplified: bool = False
     bodies: tuple[tuple[int, Order], ...] = ()
+    form: str = ""
 
     def __post_init__(self):
         try:
@@ -81,10 +84,14 @@ class Order:
         """
         order = loaded(order)
         if isinstance(order, str):
-            return Order(preset_vertices(order, graph), graph.fingerprint, finder=order, simplified=graph.simplified)
+            return graph.order(preset_vertices(order, graph), finder=order)
         if callable(order):
             order = order(graph)
         return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)
+
+    def fits(self, graph: ComputationGraph) -> bool:
+        """Whether the order was made for this graph, for one of the same form, or for none in particular."""
+        return self.fingerprint in ("", graph.fingerprint) or self.form == graph.form
 
     def __len__(self):
         return len(self.vertices)
@@ -127,13 +134,15 @@ def _explicit(order: Any, graph: ComputationGraph) -> Order:
 
 
 def _checked(order: Order, graph: ComputationGraph) -> Order:
-    if order.fingerprint and order.fingerprint != graph.fingerprint:
+    if not order.fits(graph):
         raise FingerprintError(
             f"the order was made for the graph {order.fingerprint} ({len(order)} vertices to eliminate), but this "
             f"function has the graph {graph.fingerprint} ({len(graph.intermediates)} to eliminate). The function, the "
             f"shapes of its arguments, argnums and simplification must be those the order was found with; otherwise "
             f"find an order again."
         )
+    if order.fingerprint not in ("", graph.fingerprint):
+        order = _renumbered(order, graph)
     _check_repeats(order.vertices)
     given, wanted = set(order.vertices), set(graph.intermediates)
     problems = []
@@ -146,7 +155,14 @@ def _checked(order: Order, graph: ComputationGraph) -> Order:
             f"an order must name each of the {len(wanted)} intermediate vertices of the graph once, but has "
             f"{'; '.join(problems)}. graph.intermediates lists the vertices to eliminate."
         )
-    return replace(order, fingerprint=graph.fingerprint, simplified=graph.simplified)
+    return replace(order, fingerprint=graph.fingerprint, simplified=graph.simplified, form=graph.form)
+
+
+def _renumbered(order: Order, graph: ComputationGraph) -> Order:
+    """The order for a graph of the same form: both have the same vertices in the same sequence, under other numbers."""
+    numbers = dict(zip(sorted(order.vertices), graph.intermediates, strict=False))
+    bodies = tuple((numbers.get(vertex, vertex), body) for vertex, body in order.bodies)
+    return replace(order, vertices=tuple(numbers.get(v, v) for v in order.vertices), bodies=bodies)
 
 
 def _check_repeats(vertices: Sequence[int]) -> None:

@@ -180,3 +180,33 @@ def test_numbers_of_any_integer_type_are_saved(tmp_path):
 def test_a_directory_is_no_order(tmp_path):
     with pytest.raises(gx.OrderError, match="cannot be read"):
         gx.Order.load(tmp_path)
+
+
+def with_parameters(x, p):
+    a, b, c = x
+    q = jnp.sin(p) + p**2
+    return jnp.stack([a * b * q, jnp.cos(b * c) + q * a, c * a * b * p])
+
+
+def looped(x, p):
+    return jax.lax.scan(lambda c, _: (jnp.sin(c * jnp.cos(p)), c), x, None, length=4)
+
+
+@pytest.mark.parametrize("function", [with_parameters, looped])
+@pytest.mark.parametrize("known", [0.5, np.float64(0.5), jnp.asarray(0.5)])
+@pytest.mark.parametrize("preset", ["rev", "auto"])
+def test_an_order_fits_whether_other_arguments_are_known_or_traced(function, known, preset):
+    """Equations on known arguments are gone when a function is traced, and so are their numbers."""
+    x, parameters = jnp.array([0.1, 0.2, 0.3]), jnp.linspace(0.1, 1.0, 5)
+    order = gx.Order.of(preset, gx.build_graph(function, x, known, simplify=preset == "auto"))
+    got = jax.jit(jax.vmap(gx.jacve(function, order=order), in_axes=(None, 0)))(x, parameters)
+    assert_same(got, jax.vmap(jax.jacfwd(function), in_axes=(None, 0))(x, parameters))
+    traced = []
+    jax.vmap(lambda p: traced.append(gx.build_graph(function, x, p, simplify=preset == "auto")))(parameters)
+    assert gx.Order.of(gx.Order.of("rev", traced[0]), gx.build_graph(function, x, known, simplify=preset == "auto"))
+
+
+def test_an_order_for_another_form_is_refused():
+    order = gx.Order.of("rev", gx.build_graph(with_parameters, jnp.ones(3), 0.5))
+    with pytest.raises(gx.FingerprintError, match="was made for the graph"):
+        gx.jacve(looped, order=order)(jnp.ones(3), 0.5)

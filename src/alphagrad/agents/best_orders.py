@@ -29,8 +29,9 @@ class BestOrders:
             self._played[task] = costs[task]
             name, graph = self._names[task], self._games.graphs[task]
             vertices = self._games.order(task, played[task].tolist())
-            about = self._finder, self._seed, self._games.cost(task, vertices), self.bounds[name]
-            self.orders[name] = Order(vertices, graph.fingerprint, *about, graph.simplified)
+            cost = self._games.cost(task, vertices)
+            about = {"finder": self._finder, "seed": self._seed, "cost": cost, "bound": self.bounds[name]}
+            self.orders[name] = graph.order(vertices, **about)
             self._folder.keep(name, self.orders[name])
 
     @property

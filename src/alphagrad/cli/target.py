@@ -65,7 +65,8 @@ def _written(order: Order) -> str:
     simplified = ", simplified=True" if order.simplified else ""
     bodies = ", ".join(f"{vertex}: {_written(body)}" for vertex, body in order.bodies)
     held = f", bodies={{{bodies}}}" if bodies else ""
-    return f'graphax.Order({order.vertices}, fingerprint="{order.fingerprint}"{simplified}{held})'
+    known = f', form="{order.form}"' if order.form else ""
+    return f'graphax.Order({order.vertices}, fingerprint="{order.fingerprint}"{simplified}{held}{known})'
 
 
 def find(text: str, args: str | None = None, argnums: str | None = None) -> Target:

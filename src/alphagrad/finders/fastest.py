@@ -175,9 +175,7 @@ def _model(target: MappedFunction) -> CostModel | None:
 def _presets(graph: ComputationGraph) -> Iterator[Order]:
     for name in (*BASELINES, *(name for name in PRESETS if name not in BASELINES)):
         order = Order.of(name, graph)
-        yield Order(
-            order.vertices, graph.fingerprint, name, None, COUNTED.value(graph.cost(order)), None, graph.simplified
-        )
+        yield graph.order(order.vertices, finder=name, cost=COUNTED.value(graph.cost(order)))
 
 
 def _distinct(orders: Sequence[Order]) -> list[Order]:

@@ -128,7 +128,7 @@ class _Search:
         trial, graph, value = self._trial, self._trial.graph, self._key[0]
         vertices = self._problem.vertices(self._nodes)
         return SearchResult(
-            order=Order(vertices, graph.fingerprint, trial.method, trial.seed, value, self._bound, graph.simplified),
+            order=graph.order(vertices, finder=trial.method, seed=trial.seed, cost=value, bound=self._bound),
             cost=self._problem.cost(self._nodes),
             value=value,
             bound=self._bound,
