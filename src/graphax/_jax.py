@@ -124,6 +124,20 @@ def called(eqn: JaxprEqn) -> Program | None:
     return inlined(body) if isinstance(body, ClosedJaxpr) else None
 
 
+def implemented(eqn: JaxprEqn) -> Program | None:
+    """The program of a primitive that a library defined by what it does in terms of others; None for JAX's own."""
+    inputs = [jax.ShapeDtypeStruct(shape(atom), dtype(atom), weak_type=is_weak(atom)) for atom in eqn.invars]
+
+    def results(*operands: Any) -> list[Any]:
+        found = eqn.primitive.impl(*operands, **eqn.params)
+        return list(found) if eqn.primitive.multiple_results else [found]
+
+    program = inlined(jax.make_jaxpr(results)(*inputs))
+    # What JAX implements itself is a call of the same primitive.
+    itself = any(inner.primitive is eqn.primitive for inner in program.equations)
+    return None if itself else program
+
+
 def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
     """The one result of an equation on concrete values, even while a function is traced, mapped over the first axis.
 

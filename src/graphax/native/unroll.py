@@ -80,7 +80,7 @@ class Unrolling:
                 return self.run(inner, operands)
             rule = RULES.get(name)
             if rule is None:
-                raise NativeError(f"there is no rule for {name}")
+                return self._implemented(eqn, operands)
             results = rule(self, eqn, *operands)
             self.check_count()
         except NativeError as error:
@@ -90,6 +90,13 @@ class Unrolling:
             unforeseen = NativeError(f"{type(error).__name__}: {error}")
             raise unforeseen.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from error
         return results if eqn.primitive.multiple_results else [results]
+
+    def _implemented(self, eqn: Any, operands: list[Numbers]) -> list[Numbers]:
+        """Primitives of other libraries are what these say they do for one point."""
+        program = _jax.implemented(eqn)
+        if program is None:
+            raise NativeError(f"there is no rule for {eqn.primitive.name}")
+        return self.run(program, operands)
 
     def constants(self, value: Any, dtype: Any = None) -> Numbers:
         _check_dtype(getattr(value, "dtype", np.dtype(float)))
