@@ -46,8 +46,11 @@ class _Flat:
         return tree_unflatten(self.tree, by(*self.operands))
 
 
-def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
-    """``function(*args)``, which returns a pytree, on a backend."""
+def run(function: Callable, args: Sequence[Any], backend: str, patient: bool = False) -> Any:
+    """``function(*args)``, which returns a pytree, on a backend.
+
+    With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does.
+    """
     # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
@@ -56,7 +59,7 @@ def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
     try:
         _check_available(args, backend == "native")
         flat = _Flat.of(function, args)
-        return flat.run(_kernel(flat, backend == "native"))
+        return flat.run(_kernel(flat, backend == "native", patient))
     except Exception as error:
         if backend == "native":
             raise
@@ -73,10 +76,10 @@ def _check_available(args: Sequence[Any], required: bool) -> None:
     native.check_available(required)
 
 
-def _kernel(flat: _Flat, required: bool) -> "Kernel":
+def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
     from . import native
 
-    return native.as_kernel(flat.program, required)
+    return native.as_kernel(flat.program, required, patient)
 
 
 def kernel_of(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
