@@ -347,22 +347,23 @@ def is_complex(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.complexfloating)
 
 
-def open_program(function: Callable, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+def open_program(function: Callable, args: Sequence[Any], largest_held: int = 0) -> tuple[Program, list[Any]]:
     """The program of a function from arrays to a flat list of arrays, and operands for it.
 
     Arrays that the function closes over are operands too, tracers among them, except integers and truth values whose
-    values are known.
+    values are known, and other known arrays of at most ``largest_held`` elements.
     """
     closed = jax.make_jaxpr(function)(*args)
     program = inlined(closed)
-    held = {var: value for var, value in program.constants.items() if _is_known_index(value)}
+    held = {var: value for var, value in program.constants.items() if _is_held(value, largest_held)}
     passed = [var for var in program.constants if var not in held]
     operands = [program.constants[var] for var in passed] + list(args)
     return Program((*passed, *program.inputs), held, program.equations, program.outputs), operands
 
 
-def _is_known_index(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and not is_differentiable(jax.typeof(value))
+def _is_held(value: Any, largest: int) -> bool:
+    known = not isinstance(value, jax.core.Tracer)
+    return known and (not is_differentiable(jax.typeof(value)) or np.size(value) <= largest)
 
 
 def is_traced(values: Iterable[Any]) -> bool:

@@ -17,7 +17,7 @@ from .unroll_rules import one_of, rule
 # A loop of so many statements in all is written out: code without branches is quicker, and not much longer.
 WRITTEN_OUT = 400
 # A branch of more elements than this is skipped where no point of a vector takes it.
-ALWAYS_RUN = 1_000
+ALWAYS_RUN = 300
 
 
 @rule("cond")

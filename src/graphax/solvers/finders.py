@@ -1,51 +1,72 @@
-"""Root finders of optimistix and diffrax, with Jacobians by elimination and steps that are kernels."""
+"""Root finders and least squares of optimistix and diffrax, with Jacobians by elimination and steps that are kernels."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import diffrax
 import lineax as lx
 import optimistix as optx
 
-from .jacobians import is_small, jacobian_operator
+from .jacobians import is_small, with_jacobian
 from .kernels import in_kernel
-from .linear import SmallLU
+from .linear import SmallLU, SmallLeastSquares
 
 
-class _Once:
-    """Root finders that take the Jacobian once, in ``init``."""
+class Eliminating:
+    """What makes an iterative solver of optimistix ours: derivatives by elimination, and steps that are kernels.
 
-    linear_solver: Any
+    Iterates, termination and results are those of the class it is mixed into. Functions of more than 64 numbers, or of
+    complex ones, are left to that class as they are.
+    """
 
-    def init(self, fn: Callable, y: Any, args: Any, options: dict, f_struct: Any, aux_struct: Any, tags: Any) -> Any:
-        how = options, f_struct, aux_struct, tags
+    def init(self, fn: Callable, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any) -> Any:
         given = super().init  # type: ignore[misc]
-        if "init_state" in options or not is_small(y, f_struct):
-            return given(fn, y, args, *how)
+        if not is_small(y, f_struct):
+            return given(fn, y, args, options, f_struct, aux_struct, tags)
 
-        def start(y: Any, args: Any) -> Any:
-            # All but the Jacobian, which is that of any function until it is replaced.
-            state = given(lambda y, args: (y, None), y, args, *how)
-            jacobian = jacobian_operator(lambda y: fn(y, args)[0], y, f_struct, tags)
-            return replace(state, linear_state=(jacobian, self.linear_solver.init(jacobian, options={})))
+        def start(fn: Callable, y: Any, args: Any, options: Any) -> Any:
+            return given(with_jacobian(fn), y, args, options, f_struct, aux_struct, tags)
 
-        return in_kernel(start)(y, args)
+        return in_kernel(start)(fn, y, args, options)
 
-
-class _Stepwise:
-    """Solvers each of whose steps is a kernel."""
-
-    def step(self, fn: Callable, y: Any, args: Any, options: dict, state: Any, tags: Any) -> Any:
+    def step(self, fn: Callable, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
         given = super().step  # type: ignore[misc]
-        return in_kernel(lambda y, args, options, state: given(fn, y, args, options, state, tags))(
-            y, args, options, state
-        )
+        if not is_small(y):
+            return given(fn, y, args, options, state, tags)
+
+        def step(fn: Callable, y: Any, args: Any, options: Any, state: Any) -> Any:
+            return given(with_jacobian(fn), y, args, options, state, tags)
+
+        return in_kernel(step)(fn, y, args, options, state)
 
 
-class VeryChord(_Once, _Stepwise, diffrax.VeryChord):
+class Newton(Eliminating, optx.Newton):
+    """`optimistix.Newton` with Jacobians by elimination, and `SmallLU`."""
+
     linear_solver: lx.AbstractLinearSolver = SmallLU()
 
 
-class Chord(_Once, _Stepwise, optx.Chord):
+class Chord(Eliminating, optx.Chord):
+    """`optimistix.Chord` with Jacobians by elimination, and `SmallLU`."""
+
     linear_solver: lx.AbstractLinearSolver = SmallLU()
+
+
+class GaussNewton(Eliminating, optx.GaussNewton):
+    """`optimistix.GaussNewton` with Jacobians by elimination, and `SmallLeastSquares`."""
+
+    def __init__(self, *args: Any, linear_solver: lx.AbstractLinearSolver = SmallLeastSquares(), **kwargs: Any):  # noqa: B008
+        super().__init__(*args, linear_solver=linear_solver, **kwargs)
+
+
+class LevenbergMarquardt(Eliminating, optx.LevenbergMarquardt):
+    """`optimistix.LevenbergMarquardt` with Jacobians by elimination, and `SmallLeastSquares`."""
+
+    def __init__(self, *args: Any, linear_solver: lx.AbstractLinearSolver = SmallLeastSquares(), **kwargs: Any):  # noqa: B008
+        super().__init__(*args, linear_solver=linear_solver, **kwargs)
+
+
+class Dogleg(Eliminating, optx.Dogleg):
+    """`optimistix.Dogleg` with Jacobians by elimination, and `SmallLeastSquares`."""
+
+    def __init__(self, *args: Any, linear_solver: lx.AbstractLinearSolver = SmallLeastSquares(), **kwargs: Any):  # noqa: B008
+        super().__init__(*args, linear_solver=linear_solver, **kwargs)

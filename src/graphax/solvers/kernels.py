@@ -1,26 +1,32 @@
 """Functions of arbitrary objects as kernels: their arrays are operands, and everything else is part of the code."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
 import equinox as eqx
 import jax
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 from .. import _jax
 from ..backend import run
 
+# Whether a kernel is being made already, of which everything else is a part.
+_within: ContextVar[bool] = ContextVar("within", default=False)
+
 
 def in_kernel(function: Callable) -> Callable:
-    """``function`` as one kernel where one pays, and left to XLA where no kernel takes it.
+    """``function`` as one kernel where one pays, and left to XLA, with smaller kernels in it, where no kernel takes it.
 
     Arguments and results are pytrees whose leaves may be anything, as for `equinox.filter_jit`.
     """
 
     @wraps(function)
     def compiled(*args: Any) -> Any:
-        arrays, rest = eqx.partition(args, _is_traced if _jax.is_traced(jax.tree.leaves(args)) else eqx.is_array)
+        if _within.get():
+            return function(*args)
+        arrays, rest = eqx.partition(args, _is_traced if _jax.is_traced(tree_leaves(args)) else eqx.is_array)
         leaves, tree = tree_flatten(arrays)
         others = []
 
@@ -30,8 +36,15 @@ def in_kernel(function: Callable) -> Callable:
             others.append(other)
             return arrays
 
+        def whole(*leaves: Any) -> Any:
+            outside = _within.set(True)
+            try:
+                return flat(*leaves)
+            finally:
+                _within.reset(outside)
+
         # Traced, because outside of `jax.jit` nothing is worth a kernel.
-        results = jax.jit(lambda *leaves: run(flat, leaves, "auto", patient=True))(*leaves)
+        results = jax.jit(lambda *leaves: run(whole, leaves, "auto", patient=True, otherwise=flat))(*leaves)
         return eqx.combine(results, others[-1])
 
     return compiled

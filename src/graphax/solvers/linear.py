@@ -3,9 +3,11 @@
 from typing import Any
 
 import equinox.internal as eqxi
+import jax
 import jax.numpy as jnp
 import lineax as lx
 import lineax.internal as lxi
+from jax import lax
 from jax.scipy.linalg import lu_factor, solve_triangular
 
 from .kernels import in_kernel
@@ -22,12 +24,14 @@ class SmallLU(lx.LU):
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> Any:
         if operator.in_size() != operator.out_size():
             sizes = f"{operator.out_size()} equations for {operator.in_size()} unknowns"
-            raise ValueError(f"SmallLU solves square systems, but there are {sizes}; SmallQR takes these")
+            raise ValueError(f"SmallLU solves square systems, but there are {sizes}; SmallLeastSquares takes these")
 
         def factored(operator: lx.AbstractLinearOperator) -> Any:
-            if lx.is_diagonal(operator):
-                return super(SmallLU, self).init(operator, options)[0]
-            return lu_factor(matrix_of(operator))
+            matrix = matrix_of(operator)
+            unit = jnp.eye(len(matrix), dtype=matrix.dtype)
+            # Diffrax begins each step with the Jacobian of an explicit stage, which needs no factorisation.
+            pivots = jnp.arange(len(matrix), dtype=jnp.int32)
+            return lax.cond((matrix == unit).all(), lambda: (unit, pivots), lambda: lu_factor(matrix))
 
         return in_kernel(factored)(operator), lxi.pack_structures(operator), eqxi.Static(False)
 
@@ -35,42 +39,56 @@ class SmallLU(lx.LU):
         return in_kernel(super().compute)(state, vector, options)
 
 
-class SmallQR(lx.AbstractLinearSolver):
-    """`lineax.QR` for small dense operators of full rank, square or not, as kernels like `SmallLU`.
+class SmallLeastSquares(lx.AbstractLinearSolver):
+    """Least squares for small dense operators of full rank, square or not, as kernels like `SmallLU`.
 
-    Solves least squares for more equations than unknowns, and finds the shortest solution for fewer.
+    Finds what `lineax.QR` does: the least residual for more equations than unknowns, and the shortest solution for fewer.
+    The triangular factor is Cholesky's of the normal equations where these are well conditioned, and that of a QR
+    factorisation elsewhere. Solutions are refined once, which makes up for what the normal equations lose.
     """
 
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> Any:
-        wide = operator.in_size() > operator.out_size()
+        is_tall = operator.out_size() >= operator.in_size()
 
         def factored(operator: lx.AbstractLinearOperator) -> Any:
             matrix = matrix_of(operator)
-            return tuple(jnp.linalg.qr(matrix.T if wide else matrix))
+            tall = matrix if is_tall else matrix.conj().T
+            upper = jnp.linalg.cholesky(tall.conj().T @ tall).conj().T
+            sizes = jnp.abs(jnp.diagonal(upper))
+            # Not true of a factor that is not a number.
+            good = sizes.min() > jnp.finfo(upper.dtype).eps ** 0.25 * sizes.max()
+            return matrix, lax.cond(good, lambda: upper, lambda: jnp.linalg.qr(tall, mode="r"))
 
-        return in_kernel(factored)(operator), eqxi.Static(wide), lxi.pack_structures(operator)
+        return in_kernel(factored)(operator), eqxi.Static(is_tall), lxi.pack_structures(operator)
 
     def compute(self, state: Any, vector: Any, options: dict[str, Any]) -> Any:
-        factors, wide, structures = state
+        factors, is_tall, structures = state
 
         def solved(factors: Any, vector: Any) -> Any:
-            q, r = factors
-            flat = lxi.ravel_vector(vector, structures)
-            if wide.value:
-                flat = q.conj() @ solve_triangular(r, flat, trans="T")
-            else:
-                flat = solve_triangular(r, q.conj().T @ flat)
-            return lxi.unravel_solution(flat, structures)
+            matrix, _ = factors
+            right = lxi.ravel_vector(vector, structures)
+            solution = _normal_solution(*factors, is_tall.value, right)
+            solution = solution + _normal_solution(*factors, is_tall.value, right - matrix @ solution)
+            return lxi.unravel_solution(solution, structures)
 
         return in_kernel(solved)(factors, vector), lx.RESULTS.successful, {}
 
     def transpose(self, state: Any, options: dict[str, Any]) -> Any:
-        factors, wide, structures = state
-        return (factors, eqxi.Static(not wide.value), lxi.transpose_packed_structures(structures)), {}
+        (matrix, upper), is_tall, structures = state
+        structures = lxi.transpose_packed_structures(structures)
+        return ((matrix.T, upper.conj()), eqxi.Static(not is_tall.value), structures), {}
 
     def conj(self, state: Any, options: dict[str, Any]) -> Any:
-        (q, r), wide, structures = state
-        return ((q.conj(), r.conj()), wide, structures), {}
+        factors, *how = state
+        return (tuple(factor.conj() for factor in factors), *how), {}
 
     def assume_full_rank(self) -> bool:
         return True
+
+
+def _normal_solution(matrix: jax.Array, upper: jax.Array, is_tall: bool, right: jax.Array) -> jax.Array:
+    """The solution by the normal equations, whose matrix is the product of a factor with itself."""
+    across = matrix.conj().T
+    right = across @ right if is_tall else right
+    found = solve_triangular(upper, solve_triangular(upper, right, trans="C"))
+    return found if is_tall else across @ found

@@ -1,17 +1,58 @@
-"""Steps of diffrax's solvers as kernels."""
+"""Steps of diffrax's solvers as kernels, and the root finder in them."""
 
 from typing import Any
 
 import diffrax
+import equinox as eqx
+import lineax as lx
+import optimistix as optx
 
+from .finders import Chord, Eliminating, Newton
 from .kernels import in_kernel
+from .linear import SmallLU
 
 
-class Compiled(diffrax.AbstractWrappedSolver):
-    """A solver of diffrax whose whole step is one kernel where it is mapped.
+class VeryChord(Eliminating, diffrax.VeryChord):
+    """`diffrax.VeryChord` with Jacobians by elimination, and `SmallLU`."""
 
-    The stages, the root finding in them and the error estimate are one block of machine code. Steps are those of
-    ``solver``, so are their number and their errors. What no kernel takes is left to XLA.
+    linear_solver: lx.AbstractLinearSolver = SmallLU()
+
+
+_OURS = {diffrax.VeryChord: VeryChord, optx.Chord: Chord, optx.Newton: Newton}
+
+
+def compiled(solver: diffrax.AbstractSolver) -> "CompiledSolver":
+    """A solver for `diffrax.diffeqsolve` that takes the steps of ``solver``, each as one kernel where it is mapped.
+
+    A root finder of diffrax or optimistix is replaced by ours, with the same settings.
+    """
+    if not isinstance(solver, diffrax.AbstractSolver):
+        raise TypeError(f"compiled takes a solver of diffrax, but got {solver!r}")
+    if isinstance(solver, diffrax.AbstractImplicitSolver):
+        solver = eqx.tree_at(lambda s: s.root_finder, solver, _ours(solver.root_finder))
+    return CompiledSolver(solver)
+
+
+def _ours(finder: optx.AbstractRootFinder) -> optx.AbstractRootFinder:
+    """Our root finder in place of another with the same settings, among which tolerances may be yet to come."""
+    kind = _OURS.get(type(finder))
+    if kind is None:
+        return finder
+    settings = {name: getattr(finder, name) for name in finder.__dataclass_fields__}
+    if type(finder.linear_solver) is lx.AutoLinearSolver:
+        settings["linear_solver"] = SmallLU()
+    # What stands for tolerances that are yet to come would not pass for one in the constructor.
+    made = kind(rtol=0.0, atol=0.0)
+    for name, value in settings.items():
+        made = eqx.tree_at(lambda m, name=name: getattr(m, name), made, value, is_leaf=lambda x: x is None)
+    return made
+
+
+class CompiledSolver(diffrax.AbstractWrappedSolver):
+    """A solver of diffrax whose whole step is one kernel where it is mapped; made by `compiled`.
+
+    The stages, the root finding in them and the error estimate are one block of machine code. The steps are those of
+    ``solver``, and so are their number and errors. A step that no kernel takes is left to XLA.
     """
 
     solver: diffrax.AbstractSolver
@@ -30,11 +71,11 @@ class Compiled(diffrax.AbstractWrappedSolver):
 
     @property
     def root_finder(self) -> Any:
-        return self.solver.root_finder
+        return self.solver.root_finder  # type: ignore[attr-defined]
 
     @property
     def root_find_max_steps(self) -> int:
-        return self.solver.root_find_max_steps
+        return self.solver.root_find_max_steps  # type: ignore[attr-defined]
 
     def order(self, terms: Any) -> Any:
         return self.solver.order(terms)
