@@ -3,7 +3,7 @@
 from graphax import solvers
 
 diffrax.diffeqsolve(terms, solvers.compiled(diffrax.Kvaerno5()), ...)
-optimistix.least_squares(residuals, solvers.LevenbergMarquardt(rtol, atol), ...)
+solvers.least_squares(residuals, solvers.LevenbergMarquardt(rtol, atol), ...)
 lineax.linear_solve(operator, vector, solvers.SmallLU())
 
 They need `pip install 'graphax-alphagrad[solvers]'`; each is imported when it is asked for.
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from .finders import Chord, Dogleg, Eliminating, GaussNewton, LevenbergMarquardt, Newton
     from .linear import SmallLU, SmallLeastSquares
     from .operators import BlockLinearOperator
+    from .solving import least_squares, root_find
     from .steps import CompiledSolver, VeryChord, compiled
 
 _PLACES = {
     "finders": ("Chord", "Dogleg", "Eliminating", "GaussNewton", "LevenbergMarquardt", "Newton"),
     "linear": ("SmallLU", "SmallLeastSquares"),
     "operators": ("BlockLinearOperator",),
+    "solving": ("least_squares", "root_find"),
     "steps": ("CompiledSolver", "VeryChord", "compiled"),
 }
 __all__ = sorted(name for names in _PLACES.values() for name in names)
