@@ -2,8 +2,8 @@
 
     python examples/camera_calibration.py [--cameras 10000]
 
-Every camera is a least-squares problem of 9 parameters and 24 residuals, solved by optimistix's LevenbergMarquardt, by the
-same with `graphax.solvers`, and by Gauss-Newton steps with `graphax.gauss_newton` as one kernel.
+Every camera is a least-squares problem of 9 parameters and 24 residuals, solved by optimistix's LevenbergMarquardt, by
+the same with `graphax.solvers`, and by Gauss-Newton steps with `graphax.gauss_newton` as one kernel.
 """
 
 import argparse

@@ -57,7 +57,8 @@ def race(temperatures, repeat):
             start = time.perf_counter()
             jax.block_until_ready(function(temperatures))
             seconds[name].append(time.perf_counter() - start)
-    rows = [[name, f"{statistics.median(times):.2f} s", f"{int(results[name][1].max())}"] for name, times in seconds.items()]
+    most = {name: int(steps.max()) for name, (_, steps) in results.items()}
+    rows = [[name, f"{statistics.median(times):.2f} s", most[name]] for name, times in seconds.items()]
     print(table(f"{len(temperatures):,} temperatures", ["solver", "median time", "most steps"], rows), flush=True)
     return results.values()
 

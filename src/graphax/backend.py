@@ -54,8 +54,8 @@ def run(
     """``function(*args)``, which returns a pytree, on a backend.
 
     With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does, and arrays that the
-    function closes over are part of the code, in which zeros and ones cost less. Where there is no kernel, ``otherwise`` is
-    called in place of ``function``, if it is given.
+    function closes over are part of the code, in which zeros and ones cost less. Where there is no kernel,
+    ``otherwise`` is called in place of ``function``, if it is given.
     """
     # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.

@@ -154,8 +154,8 @@ def _scattered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Nu
         here = _all(u, [_equal(u, number, value) for number, value in zip(at, start, strict=True)])
         where = np.array(start, np.int32).reshape(indices.shape)
         for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where, updates.shape), strict=True):
-            assert here is not None and place is not None
-            result[place] = u.builder.apply("select", here, int(number), int(result[place]))
+            chosen = u.apply("select", np.array(here), np.array(number), np.array(result[place]))
+            result[place] = int(chosen)
     return result.reshape(x.shape)
 
 

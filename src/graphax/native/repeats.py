@@ -33,8 +33,8 @@ def repeated(
 ) -> tuple[list["Numbers"], list["Numbers"]]:
     """The last carries of a loop and all that it has written, given what a step makes of carries.
 
-    ``counts`` are carries of one number each, by place, and by how much they grow. With ``inside``, carries that stay the
-    same are carried too, so that what is computed from them is not taken out of the loop.
+    ``counts`` are carries of one number each, by place, and by how much they grow. With ``inside``, carries that stay
+    the same are carried too, so that what is computed from them is not taken out of the loop.
     """
     builder, outside, flat = u.builder, u.scope, _flat(start)
     ends = np.cumsum([0, *(array.size for array in start)])
@@ -75,13 +75,13 @@ def repeated(
     return _like(last, start), _stacked(u, repeat, written, rows, length or 0)
 
 
-def _assumed(u: "Unrolling", start: Sequence["Numbers"], ends: Sequence[int]) -> set[int]:
+def _assumed(u: "Unrolling", start: Sequence["Numbers"], ends: np.ndarray) -> set[int]:
     """Carries that are taken to stay the same until a step shows that they do not: lists of indices that are known.
 
     Some programs pass the constants of a derivative on from step to step, and indices among these must be known.
     """
     lists = [at for at, array in enumerate(start) if array.size > 1 and _are_known_integers(u, array)]
-    return {place for at in lists for place in range(ends[at], ends[at + 1])}
+    return {place for at in lists for place in range(int(ends[at]), int(ends[at + 1]))}
 
 
 def _are_known_integers(u: "Unrolling", numbers: "Numbers") -> bool:

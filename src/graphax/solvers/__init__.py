@@ -15,7 +15,7 @@ from ..modules import lazily
 
 if TYPE_CHECKING:
     from .finders import Chord, Dogleg, Eliminating, GaussNewton, LevenbergMarquardt, Newton
-    from .linear import SmallLU, SmallLeastSquares
+    from .linear import SmallLeastSquares, SmallLU
     from .operators import BlockLinearOperator
     from .solving import least_squares, root_find
     from .steps import CompiledSolver, VeryChord, compiled

@@ -1,4 +1,4 @@
-"""Root finders and least squares of optimistix and diffrax, with Jacobians by elimination and steps that are kernels."""
+"""Root finders and least squares of optimistix, with Jacobians by elimination and steps that are kernels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,9 @@ import optimistix as optx
 
 from .jacobians import is_small, with_jacobian
 from .kernels import in_kernel
-from .linear import SmallLU, SmallLeastSquares
+from .linear import SmallLeastSquares, SmallLU
+
+_LEAST_SQUARES = SmallLeastSquares()
 
 
 class Eliminating:
@@ -51,22 +53,25 @@ class Chord(Eliminating, optx.Chord):
     linear_solver: lx.AbstractLinearSolver = SmallLU()
 
 
-class GaussNewton(Eliminating, optx.GaussNewton):
+class _LeastSquares(Eliminating):
+    def __init__(
+        self,
+        rtol: float,
+        atol: float,
+        norm: Callable = optx.max_norm,
+        linear_solver: lx.AbstractLinearSolver = _LEAST_SQUARES,
+        verbose: bool | Callable = False,
+    ):
+        super().__init__(rtol, atol, norm, linear_solver, verbose)  # type: ignore[call-arg]
+
+
+class GaussNewton(_LeastSquares, optx.GaussNewton):
     """`optimistix.GaussNewton` with Jacobians by elimination, and `SmallLeastSquares`."""
 
-    def __init__(self, *args: Any, linear_solver: lx.AbstractLinearSolver = SmallLeastSquares(), **kwargs: Any):  # noqa: B008
-        super().__init__(*args, linear_solver=linear_solver, **kwargs)
 
-
-class LevenbergMarquardt(Eliminating, optx.LevenbergMarquardt):
+class LevenbergMarquardt(_LeastSquares, optx.LevenbergMarquardt):
     """`optimistix.LevenbergMarquardt` with Jacobians by elimination, and `SmallLeastSquares`."""
 
-    def __init__(self, *args: Any, linear_solver: lx.AbstractLinearSolver = SmallLeastSquares(), **kwargs: Any):  # noqa: B008
-        super().__init__(*args, linear_solver=linear_solver, **kwargs)
 
-
-class Dogleg(Eliminating, optx.Dogleg):
+class Dogleg(_LeastSquares, optx.Dogleg):
     """`optimistix.Dogleg` with Jacobians by elimination, and `SmallLeastSquares`."""
-
-    def __init__(self, *args: Any, linear_solver: lx.AbstractLinearSolver = SmallLeastSquares(), **kwargs: Any):  # noqa: B008
-        super().__init__(*args, linear_solver=linear_solver, **kwargs)

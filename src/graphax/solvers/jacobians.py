@@ -61,8 +61,8 @@ def _whole(tangent: Any, primal: Any) -> Any:
 def matrix_of(operator: lx.AbstractLinearOperator) -> jax.Array:
     """The matrix of an operator.
 
-    lineax pushes all unit vectors through an operator that is a function. By elimination, products with entries that are
-    zero are not there: in a kernel, every product is code.
+    lineax pushes all unit vectors through an operator that is a function. By elimination, products with entries that
+    are zero are not there: in a kernel, every product is code.
     """
     small = is_small(operator.in_structure(), operator.out_structure())
     if not isinstance(operator, lx.FunctionLinearOperator | lx.JacobianLinearOperator) or not small:

@@ -10,15 +10,15 @@ import lineax.internal as lxi
 from jax import lax
 from jax.scipy.linalg import lu_factor, solve_triangular
 
-from .kernels import in_kernel
 from .jacobians import matrix_of
+from .kernels import in_kernel
 
 
 class SmallLU(lx.LU):
     """`lineax.LU` for small dense operators: Jacobian, factorisation and solve are kernels where they are mapped.
 
-    Inside `graphax.kernel` they are part of the kernel around them. Systems of more than 32 unknowns are left to LAPACK.
-    Pivots, and what becomes of singular systems, are those of `lineax.LU`.
+    Inside `graphax.kernel` they are part of the kernel around them. Systems of more than 32 unknowns are left to
+    LAPACK. Pivots, and what becomes of singular systems, are those of `lineax.LU`.
     """
 
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> Any:
@@ -42,7 +42,7 @@ class SmallLU(lx.LU):
 class SmallLeastSquares(lx.AbstractLinearSolver):
     """Least squares for small dense operators of full rank, square or not, as kernels like `SmallLU`.
 
-    Finds what `lineax.QR` does: the least residual for more equations than unknowns, and the shortest solution for fewer.
+    Finds what `lineax.QR` does: the least residual for more equations than unknowns, the shortest solution for fewer.
     The triangular factor is Cholesky's of the normal equations where these are well conditioned, and that of a QR
     factorisation elsewhere. Solutions are refined once, which makes up for what the normal equations lose.
     """
@@ -65,10 +65,10 @@ class SmallLeastSquares(lx.AbstractLinearSolver):
         factors, is_tall, structures = state
 
         def solved(factors: Any, vector: Any) -> Any:
-            matrix, _ = factors
+            matrix, upper = factors
             right = lxi.ravel_vector(vector, structures)
-            solution = _normal_solution(*factors, is_tall.value, right)
-            solution = solution + _normal_solution(*factors, is_tall.value, right - matrix @ solution)
+            solution = _normal_solution(matrix, upper, is_tall.value, right)
+            solution = solution + _normal_solution(matrix, upper, is_tall.value, right - matrix @ solution)
             return lxi.unravel_solution(solution, structures)
 
         return in_kernel(solved)(factors, vector), lx.RESULTS.successful, {}

@@ -1,5 +1,6 @@
 """Steps of diffrax's solvers as kernels, and the root finder in them."""
 
+from dataclasses import fields
 from typing import Any
 
 import diffrax
@@ -18,7 +19,7 @@ class VeryChord(Eliminating, diffrax.VeryChord):
     linear_solver: lx.AbstractLinearSolver = SmallLU()
 
 
-_OURS = {diffrax.VeryChord: VeryChord, optx.Chord: Chord, optx.Newton: Newton}
+_OURS: dict[type, Any] = {diffrax.VeryChord: VeryChord, optx.Chord: Chord, optx.Newton: Newton}
 
 
 def compiled(solver: diffrax.AbstractSolver) -> "CompiledSolver":
@@ -33,19 +34,18 @@ def compiled(solver: diffrax.AbstractSolver) -> "CompiledSolver":
     return CompiledSolver(solver)
 
 
-def _ours(finder: optx.AbstractRootFinder) -> optx.AbstractRootFinder:
+def _ours(finder: Any) -> Any:
     """Our root finder in place of another with the same settings, among which tolerances may be yet to come."""
     kind = _OURS.get(type(finder))
     if kind is None:
         return finder
-    settings = {name: getattr(finder, name) for name in finder.__dataclass_fields__}
-    if type(finder.linear_solver) is lx.AutoLinearSolver:
-        settings["linear_solver"] = SmallLU()
-    # What stands for tolerances that are yet to come would not pass for one in the constructor.
-    made = kind(rtol=0.0, atol=0.0)
-    for name, value in settings.items():
-        made = eqx.tree_at(lambda m, name=name: getattr(m, name), made, value, is_leaf=lambda x: x is None)
-    return made
+    # The solver that lineax would choose is ours to choose; one that the user chose stays.
+    chosen = type(finder.linear_solver) is not lx.AutoLinearSolver
+    names = [field.name for field in fields(finder) if chosen or field.name != "linear_solver"]
+    # Not by the constructor, which might refuse what stands for tolerances that are yet to come.
+    return eqx.tree_at(
+        lambda f: [getattr(f, name) for name in names], kind(0.0, 0.0), [getattr(finder, n) for n in names]
+    )
 
 
 class CompiledSolver(diffrax.AbstractWrappedSolver):
@@ -62,7 +62,7 @@ class CompiledSolver(diffrax.AbstractWrappedSolver):
         return self.solver.term_structure
 
     @property
-    def interpolation_cls(self) -> Any:
+    def interpolation_cls(self) -> Any:  # type: ignore[override]
         return self.solver.interpolation_cls
 
     @property

@@ -67,7 +67,8 @@ ADJOINTS = {"implicit": optx.ImplicitAdjoint(), "checkpoints": optx.RecursiveChe
 # Through the iterates of Dogleg, optimistix itself finds no derivative here.
 @pytest.mark.parametrize(
     ("name", "adjoint"),
-    [(name, adjoint) for name in (*ROOTS, *LEAST_SQUARES) for adjoint in ADJOINTS if (name, adjoint) != ("Dogleg", "checkpoints")],
+    [*((name, "checkpoints") for name in (*ROOTS, *LEAST_SQUARES[:-1])),
+     *((name, "implicit") for name in (*ROOTS, *LEAST_SQUARES))],
 )  # fmt: skip
 def test_gradients(name, adjoint):
     def first(solver):
@@ -79,9 +80,7 @@ def test_gradients(name, adjoint):
 
 @pytest.mark.slow
 def test_forward_derivatives():
-    got, want = (
-        jax.jvp(lambda load, s=s: solution(s, load).value["z"], (LOADS[0],), (1.0,)) for s in both("Newton")
-    )
+    got, want = (jax.jvp(lambda load, s=s: solution(s, load).value["z"], (LOADS[0],), (1.0,)) for s in both("Newton"))
     assert_same(got, want, 1e-9)
 
 

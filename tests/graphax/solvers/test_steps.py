@@ -25,9 +25,8 @@ def robertson(t, y, rate):
 def integrated(solver, start, rate, field=robertson, end=0.01, tolerance=1e-5, **settings):
     terms = field if isinstance(field, diffrax.AbstractTerm) else diffrax.ODETerm(field)
     controller = diffrax.PIDController(rtol=tolerance, atol=tolerance)
-    found = diffrax.diffeqsolve(
-        terms, solver, 0.0, end, 1e-4, start, rate, stepsize_controller=controller, throw=False, max_steps=256, **settings
-    )  # fmt: skip
+    settings = {"throw": False, "max_steps": 256, "stepsize_controller": controller, **settings}
+    found = diffrax.diffeqsolve(terms, solver, 0.0, end, 1e-4, start, rate, **settings)
     return found.ys, found.stats["num_steps"], found.result._value
 
 
@@ -93,7 +92,8 @@ def test_gradients(adjoint):
 @pytest.mark.slow
 def test_forward_derivatives():
     def last(solver):
-        return lambda rate: integrated(solver, START, rate, end=0.001, tolerance=1e-3, adjoint=diffrax.ForwardMode())[0][0]
+        how = {"end": 0.001, "tolerance": 1e-3, "adjoint": diffrax.ForwardMode()}
+        return lambda rate: integrated(solver, START, rate, **how)[0][0]
 
     solver = diffrax.Kvaerno3()
     got, want = (jax.jvp(last(s), (RATES[0],), (1e7,)) for s in (solvers.compiled(solver), solver))
