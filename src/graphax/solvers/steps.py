@@ -55,7 +55,7 @@ class CompiledSolver(diffrax.AbstractWrappedSolver):
     ``solver``, and so are their number and errors. A step that no kernel takes is left to XLA.
     """
 
-    solver: diffrax.AbstractSolver
+    solver: diffrax.AbstractSolver  # type: ignore[misc]
 
     @property
     def term_structure(self) -> Any:

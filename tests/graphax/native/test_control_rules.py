@@ -24,7 +24,9 @@ BRANCHES = {
     "in a loop": lambda a, flag: [
         lax.fori_loop(0, 3, lambda n, x: lax.cond(flag & (n == 1), lambda x: inverse_norm(a + x), jnp.sin, x), a[0])
     ],
-    "constant": lambda a, flag: [lax.cond(flag, lambda a: (inverse_norm(a), jnp.ones(2)), lambda a: (a[0], jnp.zeros(2)), a)[1]],
+    "constant": lambda a, flag: [
+        *lax.cond(flag, lambda a: (inverse_norm(a), jnp.ones(2)), lambda a: (a[0], jnp.zeros(2)), a)
+    ],
 }  # fmt: skip
 
 

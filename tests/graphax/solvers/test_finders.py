@@ -84,6 +84,7 @@ def test_forward_derivatives():
     assert_same(got, want, 1e-9)
 
 
+@pytest.mark.slow
 def test_a_step_is_a_kernel():
     def found(load):
         return solution(solvers.Newton(1e-8, 1e-8), load).value["z"]
@@ -122,6 +123,7 @@ def test_auxiliary_values_and_bounds():
     assert_same(*(jax.jit(lambda s=s: found(s))() for s in both("Newton")), 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "function"),
     [

@@ -19,7 +19,9 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ("upper", "lower") else []) for name in FUNCTIONS]
+)
 def test_blocks_as_operators(name):
     function, x, solver = FUNCTIONS[name]
     operator = BlockLinearOperator(gx.jacve(function, sparse=True)(x))
