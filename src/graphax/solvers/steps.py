@@ -77,6 +77,10 @@ class CompiledSolver(diffrax.AbstractWrappedSolver):
     def root_find_max_steps(self) -> int:
         return self.solver.root_find_max_steps  # type: ignore[attr-defined]
 
+    @property
+    def scan_kind(self) -> Any:
+        return self.solver.scan_kind  # type: ignore[attr-defined]
+
     def order(self, terms: Any) -> Any:
         return self.solver.order(terms)
 
