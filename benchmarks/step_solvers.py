@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 SPECIES, REACTIONS = 20, 40
+NAMES = ("robertson", "network", "bundle")
 
 
 def compared(name: str, stock: Callable, ours: Callable, args: Sequence[Any], repeat: int, tolerance: float) -> float:
@@ -119,13 +120,16 @@ def fitted(library: Any) -> Callable:
     return fit
 
 
-def run(points: int, repeat: int, only: Sequence[str]) -> None:
+def measure(points: int, repeat: int, only: Sequence[str] = NAMES) -> None:
+    """Print a table of all that is compared."""
     import diffrax
     import jax.numpy as jnp
     import optimistix
 
     from graphax import solvers
 
+    print("| solver | points | most steps | same steps | difference | stock [s] | ours [s] | ratio | compiling [s] |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     rng = np.random.default_rng(1)
     stock, ours = diffrax.Kvaerno5(), solvers.compiled(diffrax.Kvaerno5())
     if "robertson" in only:
@@ -150,8 +154,7 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3)
-    names = ("robertson", "network", "bundle")
-    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--only", nargs="+", choices=NAMES, default=NAMES)
     arguments = parser.parse_args()
     if arguments.threads == 1:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -162,9 +165,7 @@ def main() -> int:
     graphax.native.set_threads(arguments.threads)
     jax.config.update("jax_enable_x64", True)
     print(f"float64, {arguments.threads} thread(s), {jax.default_backend()}\n")
-    print("| solver | points | most steps | same steps | difference | stock [s] | ours [s] | ratio | compiling [s] |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    run(arguments.points, arguments.repeat, arguments.only)
+    measure(arguments.points, arguments.repeat, arguments.only)
     return 0
 
 
