@@ -1,6 +1,6 @@
 """Whole steps of solvers as one kernel (`graphax.kernel`) and by plain JAX, in turns.
 
-    python benchmarks/steps.py [--points 16384] [--threads 1] [--repeat 11] [--float64]
+    python benchmarks/steps.py [--points 16384] [--threads 1] [--repeat 11] [--float64] [--solvers]
 
 An implicit step of a stiff reaction, Newton's method for 3, 6 and 12 unknowns, and linear systems alone: nanoseconds a
 point by `jax.jacfwd` with `jnp.linalg.solve` under `jax.jit(jax.vmap(...))`, by the same function as a kernel with
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import step_solvers
 
 
 def median(function: Callable, args: Sequence[Any], repeat: int) -> float:
@@ -154,6 +155,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=11)
     parser.add_argument("--float64", action="store_true")
+    parser.add_argument("--solvers", action="store_true", help="also diffrax and optimistix; wants --float64")
     arguments = parser.parse_args()
     if arguments.threads == 1:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -170,6 +172,9 @@ def main() -> int:
     print("| step | JAX [ns] | kernel [ns] | ratio |\n|---|--:|--:|--:|")
     steps(arguments.points, arguments.repeat, dtype)
     solves(arguments.points, arguments.repeat, dtype)
+    if arguments.solvers:
+        print()
+        step_solvers.measure(10_000, 3)
     return 0
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 PATH = Path(__file__).resolve().parent / "api.md"
-MODULES = ("graphax", "alphagrad", "alphagrad.plot")
+MODULES = ("graphax", "graphax.solvers", "alphagrad", "alphagrad.plot")
 INTRODUCTION = """# API reference
 
 Generated from docstrings by `docs/api_reference.py`; `make docs` writes it again. Examples are in the other

@@ -124,6 +124,20 @@ def called(eqn: JaxprEqn) -> Program | None:
     return inlined(body) if isinstance(body, ClosedJaxpr) else None
 
 
+def implemented(eqn: JaxprEqn) -> Program | None:
+    """The program of a primitive that a library defined by what it does in terms of others; None for JAX's own."""
+    inputs = [jax.ShapeDtypeStruct(shape(atom), dtype(atom), weak_type=is_weak(atom)) for atom in eqn.invars]
+
+    def results(*operands: Any) -> list[Any]:
+        found = eqn.primitive.impl(*operands, **eqn.params)
+        return list(found) if eqn.primitive.multiple_results else [found]
+
+    program = inlined(jax.make_jaxpr(results)(*inputs))
+    # What JAX implements itself is a call of the same primitive.
+    itself = any(inner.primitive is eqn.primitive for inner in program.equations)
+    return None if itself else program
+
+
 def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
     """The one result of an equation on concrete values, even while a function is traced, mapped over the first axis.
 
@@ -333,22 +347,23 @@ def is_complex(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.complexfloating)
 
 
-def open_program(function: Callable, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+def open_program(function: Callable, args: Sequence[Any], largest_held: int = 0) -> tuple[Program, list[Any]]:
     """The program of a function from arrays to a flat list of arrays, and operands for it.
 
     Arrays that the function closes over are operands too, tracers among them, except integers and truth values whose
-    values are known.
+    values are known, and other known arrays of at most ``largest_held`` elements.
     """
     closed = jax.make_jaxpr(function)(*args)
     program = inlined(closed)
-    held = {var: value for var, value in program.constants.items() if _is_known_index(value)}
+    held = {var: value for var, value in program.constants.items() if _is_held(value, largest_held)}
     passed = [var for var in program.constants if var not in held]
     operands = [program.constants[var] for var in passed] + list(args)
     return Program((*passed, *program.inputs), held, program.equations, program.outputs), operands
 
 
-def _is_known_index(value: Any) -> bool:
-    return not isinstance(value, jax.core.Tracer) and not is_differentiable(jax.typeof(value))
+def _is_held(value: Any, largest: int) -> bool:
+    known = not isinstance(value, jax.core.Tracer)
+    return known and (not is_differentiable(jax.typeof(value)) or np.size(value) <= largest)
 
 
 def is_traced(values: Iterable[Any]) -> bool:

@@ -14,6 +14,8 @@ from .notices import left_to_xla
 if TYPE_CHECKING:
     from .native.primitive import Kernel
 
+# Closed-over arrays of at most so many elements are part of the code of a patient kernel.
+LARGEST_HELD = 4_096
 BACKENDS = ("auto", "native", "xla")
 
 
@@ -31,7 +33,7 @@ class _Flat:
     tree: Any
 
     @staticmethod
-    def of(function: Callable, args: Sequence[Any]) -> "_Flat":
+    def of(function: Callable, args: Sequence[Any], largest_held: int = 0) -> "_Flat":
         trees = []
 
         def flat(*leaves: Any) -> list[Any]:
@@ -39,30 +41,37 @@ class _Flat:
             trees.append(tree)
             return results
 
-        program, operands = _jax.open_program(flat, args)
+        program, operands = _jax.open_program(flat, args, largest_held)
         return _Flat(program, operands, trees[-1])
 
     def run(self, by: Callable) -> Any:
         return tree_unflatten(self.tree, by(*self.operands))
 
 
-def run(function: Callable, args: Sequence[Any], backend: str) -> Any:
-    """``function(*args)``, which returns a pytree, on a backend."""
+def run(
+    function: Callable, args: Sequence[Any], backend: str, patient: bool = False, otherwise: Callable | None = None
+) -> Any:
+    """``function(*args)``, which returns a pytree, on a backend.
+
+    With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does, and arrays that the
+    function closes over are part of the code, in which zeros and ones cost less. Where there is no kernel,
+    ``otherwise`` is called in place of ``function``, if it is given.
+    """
     # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
-        return function(*args)
+        return (otherwise or function)(*args)
     flat = None
     try:
         _check_available(args, backend == "native")
-        flat = _Flat.of(function, args)
-        return flat.run(_kernel(flat, backend == "native"))
+        flat = _Flat.of(function, args, LARGEST_HELD if patient else 0)
+        return flat.run(_kernel(flat, backend == "native", patient))
     except Exception as error:
         if backend == "native":
             raise
         left_to_xla(str(error))
     # What has been traced is not traced again.
-    return function(*args) if flat is None else flat.run(flat.program)
+    return (otherwise or function)(*args) if flat is None or otherwise else flat.run(flat.program)
 
 
 def _check_available(args: Sequence[Any], required: bool) -> None:
@@ -73,10 +82,10 @@ def _check_available(args: Sequence[Any], required: bool) -> None:
     native.check_available(required)
 
 
-def _kernel(flat: _Flat, required: bool) -> "Kernel":
+def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
     from . import native
 
-    return native.as_kernel(flat.program, required)
+    return native.as_kernel(flat.program, required, patient)
 
 
 def kernel_of(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":

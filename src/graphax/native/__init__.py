@@ -44,15 +44,21 @@ def check_available(required: bool) -> None:
         interface_version()
 
 
-def as_kernel(program: Program, required: bool) -> Kernel:
-    """A program from arrays to arrays as a kernel; `NativeError` where that is not possible."""
-    limit = LIMIT if required else _limit_unasked(program)
+def as_kernel(program: Program, required: bool, patient: bool = False) -> Kernel:
+    """A program from arrays to arrays as a kernel; `NativeError` where that is not possible.
+
+    Args:
+        required: whether it was asked for by name, so that failing to compile it is an error.
+        patient: whether one may wait for it as for one that was.
+    """
+    patient = patient or required
+    limit = LIMIT if patient else _limit_unasked(program)
     try:
-        if not required and not _jax.has_loops(program):
+        if not patient and not _jax.has_loops(program):
             _check_results(0, sum(prod(_jax.shape(atom)) for atom in program.outputs), limit)
-        statements = unroll(program, limit, required)
+        statements = unroll(program, limit, patient)
         check_room(statements)
-        if not required:
+        if not patient:
             _check_results(statements.operations, results_outside(statements), limit)
             _check_worth(statements)
     except NativeError as error:

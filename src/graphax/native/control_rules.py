@@ -16,17 +16,48 @@ from .unroll_rules import one_of, rule
 
 # A loop of so many statements in all is written out: code without branches is quicker, and not much longer.
 WRITTEN_OUT = 400
+# A branch of more elements than this is skipped where no point of a vector takes it.
+ALWAYS_RUN = 300
 
 
 @rule("cond")
 def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Numbers]:
-    """All branches, and a choice between their results."""
+    """All branches, and a choice between their results; a long one of two runs only where some point takes it."""
     if eqn.effects:
         raise NativeError("its branches have effects")
-    branches = [u.run(_jax.inlined(branch), operands) for branch in eqn.params["branches"]]
+    branches = [_jax.inlined(branch) for branch in eqn.params["branches"]]
     if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
         which = u.elements(lambda n: u.builder.convert(n, np.int32), which)
-    return [one_of(u, which, cases) for cases in zip(*branches, strict=True)]
+    sizes = [_size(branch) for branch in branches]
+    if len(branches) == 2 and min(sizes) <= ALWAYS_RUN < max(sizes):
+        return _where_taken(u, which, branches, int(np.argmax(sizes)), operands)
+    results = [u.run(branch, operands) for branch in branches]
+    return [one_of(u, which, cases) for cases in zip(*results, strict=True)]
+
+
+def _where_taken(
+    u: Unrolling, which: Numbers, branches: Sequence[Program], long: int, operands: Sequence[Numbers]
+) -> list[Numbers]:
+    """The long one of two branches as a loop of at most one step, which begins with the results of the other."""
+    first = u.apply("le", which, u.constants(0, np.int32))
+    taken = first if long == 0 else u.apply("not", first)
+    otherwise = u.run(branches[1 - long], operands)
+    carried = [place for place, operand in enumerate(operands) if not u.is_known(operand)]
+
+    def step(carries: list[Numbers], _: int) -> tuple[list[Numbers], list[Numbers], Numbers]:
+        given, now = list(operands), carries[1 + len(otherwise) :]
+        for place, operand in zip(carried, now, strict=True):
+            given[place] = operand
+        done = np.broadcast_to(u.constants(False, np.bool_), which.shape)
+        return [done, *u.run(branches[long], given), *(operands[n] for n in carried)], [], carries[0]
+
+    start = [taken, *otherwise, *(operands[n] for n in carried)]
+    return u.repeat(start, None, False, step, inside=True)[0][1 : 1 + len(otherwise)]
+
+
+def _size(program: Program) -> int:
+    """How many elements there are to compute, at most once each."""
+    return sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars)
 
 
 @rule("empty", "empty2")
@@ -40,8 +71,7 @@ def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     params = eqn.params
     body, (fixed, carried) = _jax.inlined(params["jaxpr"]), _jax.scan_counts(params)
     loop = _Scan(u, eqn, body, operands[:fixed], operands[fixed : fixed + carried], operands[fixed + carried :])
-    size = 1 + sum(prod(_jax.shape(var)) for inner in _jax.all_equations(body.equations) for var in inner.outvars)
-    if params["length"] <= 1 or params["length"] * size <= WRITTEN_OUT:
+    if params["length"] <= 1 or params["length"] * (1 + _size(body)) <= WRITTEN_OUT:
         return loop.written_out()
     try:
         return loop.repeated()

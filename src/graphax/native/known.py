@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .emit import dtype_of
-from .statements import FOLDED, StatementBuilder
+from .statements import FOLDED, Statement, StatementBuilder
 
 
 class Known:
@@ -50,8 +50,8 @@ class Known:
                 return (
                     None if step is None else table[statement.attribute.offset + statement.attribute.strides[0] * step]
                 )
-        operands = [self._value(n) for n in statement.operands]
-        if statement.kind not in ("i1", "i32", "i64") or any(operand is None for operand in operands):
+        operands = self._operands(statement) if statement.kind in ("i1", "i32", "i64") else None
+        if operands is None:
             return None
         if statement.operation == "select":
             return np.where(*operands)
@@ -60,3 +60,13 @@ class Known:
         # Numbers that are not whole are left alone: they are rounded where the kernel runs.
         whole = statement.operation not in ("div", "rem") and all(operand.dtype.kind in "ib" for operand in operands)
         return FOLDED[statement.operation](*operands) if whole and statement.operation in FOLDED else None
+
+    def _operands(self, statement: Statement) -> list[Any] | None:
+        """The values of all operands; one that is not known ends the search, which may lead far back."""
+        found = []
+        for number in statement.operands:
+            value = self._value(number)
+            if value is None:
+                return None
+            found.append(value)
+        return found

@@ -39,7 +39,7 @@ def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
             return _sliced(u, eqn, *operands)
         case "dynamic_update_slice":
             return _updated(u, eqn, *operands)
-    raise NativeError("its indices are not known beforehand")
+    return _scattered(u, eqn, *operands)
 
 
 @rule_of_numbers(*_COMBINED, count=_places)
@@ -136,6 +136,29 @@ def _updated(u: Unrolling, eqn: Any, x: Numbers, update: Numbers, *starts: Numbe
     return result
 
 
+def _scattered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
+    """A scatter of one window: for each place where it could be, what is there then."""
+    numbers = eqn.params["dimension_numbers"]
+    axes = numbers.scatter_dims_to_operand_dims
+    if indices.size != len(axes):
+        raise NativeError("its indices are not known beforehand, and there are several")
+    kept = [n for n in range(x.ndim) if n not in numbers.inserted_window_dims]
+    sizes = dict(zip(kept, (updates.shape[n] for n in numbers.update_window_dims), strict=True))
+    limits = [x.shape[axis] - sizes.get(axis, 1) for axis in axes]
+    _check_choices(prod(limit + 1 for limit in limits))
+    at = [int(number) for number in indices.ravel()]
+    if not _fills(eqn.params["mode"]):
+        at = [_clamped(u, number, limit) for number, limit in zip(at, limits, strict=True)]
+    result = x.ravel().copy()
+    for start in np.ndindex(*(limit + 1 for limit in limits)):
+        here = _all(u, [_equal(u, number, value) for number, value in zip(at, start, strict=True)])
+        where = np.array(start, np.int32).reshape(indices.shape)
+        for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where, updates.shape), strict=True):
+            chosen = u.apply("select", np.array(here), np.array(number), np.array(result[place]))
+            result[place] = int(chosen)
+    return result.reshape(x.shape)
+
+
 def _window(u: Unrolling, x: Numbers, axes: Sequence[int], sizes: Sequence[int], starts: Sequence[int]) -> Numbers:
     """The window of given sizes that begins at ``starts`` along ``axes``, moved inside if it would not be."""
     for axis, start in zip(axes, starts, strict=True):
@@ -187,6 +210,20 @@ def _inside(u: Unrolling, row: Sequence[int], limits: Sequence[int]) -> Numbers:
         low, high = (u.builder.constant(value, _dtype(u, int(number))) for value in (0, limit))
         flags += [u.builder.apply("ge", int(number), low), u.builder.apply("le", int(number), high)]
     return np.array(_all(u, flags))
+
+
+@rule_of_numbers("lu_pivots_to_permutation", count=lambda eqn: _places(eqn) * _jax.shape(eqn.invars[0])[-1])
+def _permutation(u: Unrolling, eqn: Any, pivots: Numbers) -> Numbers:
+    """Rows that change places with those that pivots name, one after the other."""
+    result = np.empty(_jax.shape(eqn.outvars[0]), np.int64)
+    for at in np.ndindex(*pivots.shape[:-1]):
+        rows, found = u.constants(np.arange(result.shape[-1]), np.int32)[:, None], []
+        for first, pivot in enumerate(pivots[at]):
+            found += [(first, n, _equal(u, int(pivot), n)) for n in range(first + 1, len(rows))]
+        rows = exchanged(u, rows, found)[:, 0]
+        u.exchanges[tuple(rows.tolist())] = found
+        result[at] = rows
+    return result
 
 
 @rule_of_numbers("sort", count=lambda eqn: _jax.shape(eqn.invars[0])[eqn.params["dimension"]] * _places(eqn))

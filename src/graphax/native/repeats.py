@@ -23,16 +23,28 @@ Step = Callable[[list["Numbers"], int], tuple[list["Numbers"], list["Numbers"], 
 
 
 def repeated(
-    u: "Unrolling", start: list["Numbers"], length: int | None, backward: bool, step: Step, counts: Mapping[int, int]
+    u: "Unrolling",
+    start: list["Numbers"],
+    length: int | None,
+    backward: bool,
+    step: Step,
+    counts: Mapping[int, int],
+    inside: bool,
 ) -> tuple[list["Numbers"], list["Numbers"]]:
     """The last carries of a loop and all that it has written, given what a step makes of carries.
 
-    ``counts`` are carries of one number each, by place, and by how much they grow.
+    ``counts`` are carries of one number each, by place, and by how much they grow. With ``inside``, carries that stay
+    the same are carried too, so that what is computed from them is not taken out of the loop.
     """
     builder, outside, flat = u.builder, u.scope, _flat(start)
     ends = np.cumsum([0, *(array.size for array in start)])
     known = {int(ends[place]): stride for place, stride in counts.items()}
-    for _ in range(_MOST_ROUNDS):
+    assumed = set() if inside else _assumed(u, start, ends)
+    known |= dict.fromkeys(assumed, 0)
+    before = u.count
+    rounds = 0
+    while rounds < _MOST_ROUNDS:
+        u.given_up += u.count - before
         scope = u.open_scope(length)
         number = builder.step(scope)
         carries = {at: builder.carry(n, scope) for at, n in enumerate(flat) if at not in known}
@@ -41,9 +53,15 @@ def repeated(
         with u.inside(scope):
             made, rows, condition = step(_like(values, start), number)
         new = _flat(made)
+        changed = {at for at in assumed if new[at] != flat[at]}
+        if changed:
+            known = {at: stride for at, stride in known.items() if at not in changed}
+            assumed -= changed
+            continue
+        rounds += 1
         # What stays the same is no carry, and then more may turn out to stay the same.
         same = {at: 0 for at, carry in carries.items() if new[at] in (carry, flat[at])}
-        if not same:
+        if inside or not same:
             break
         known |= same
     written = [builder.written(n, number) for n in _flat(rows)]
@@ -55,6 +73,20 @@ def repeated(
     last = [builder.after(repeat, carries[at]) if at in carries else _last(u, n, known[at], length)
             for at, n in enumerate(flat)]  # fmt: skip
     return _like(last, start), _stacked(u, repeat, written, rows, length or 0)
+
+
+def _assumed(u: "Unrolling", start: Sequence["Numbers"], ends: np.ndarray) -> set[int]:
+    """Carries that are taken to stay the same until a step shows that they do not: lists of indices that are known.
+
+    Some programs pass the constants of a derivative on from step to step, and indices among these must be known.
+    """
+    lists = [at for at, array in enumerate(start) if array.size > 1 and _are_known_integers(u, array)]
+    return {place for at in lists for place in range(int(ends[at]), int(ends[at + 1]))}
+
+
+def _are_known_integers(u: "Unrolling", numbers: "Numbers") -> bool:
+    statements = [u.builder.statements[n] for n in _flat([numbers])]
+    return all(s.operation == "constant" and s.kind in ("i32", "i64") for s in statements)
 
 
 def _flat(arrays: Sequence["Numbers"]) -> list[int]:

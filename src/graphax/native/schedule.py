@@ -30,7 +30,9 @@ def schedules(program: Statements) -> dict[int, Schedule]:
         members = scopes.get(scope, [])
         inner = [inside[statements[n].attribute.scope] for n in members if statements[n].operation == "repeat"]
         inside[scope] = set(members).union(*inner)
-        reads[number] = sorted({n for member in members for n in reads[member]} - inside[scope])
+        # What a carry becomes may have been computed before the loop.
+        read = {n for member in members for n in reads[member]}.union(repeat.operands)
+        reads[number] = sorted(read - inside[scope])
         results[scope] = [n for n in repeat.operands if statements[n].operation != "carry"]
         asked[scope] = repeat.operands[:1] if repeat.attribute.length is None else ()
     return {

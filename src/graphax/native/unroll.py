@@ -5,7 +5,6 @@ An array is a NumPy array of statement numbers, so everything that only moves el
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -49,10 +48,12 @@ class Unrolling:
         # The innermost loop, and how many steps each has.
         self.scope = 0
         self.lengths: list[int | None] = [1]
+        # Statements of loops that had to be written down again.
+        self.given_up = 0
 
     @property
     def count(self) -> int:
-        return self.builder.count
+        return self.builder.count - self.given_up
 
     def check_count(self) -> None:
         if self.count > self.limit:
@@ -62,7 +63,7 @@ class Unrolling:
         values: dict[Any, Numbers] = dict(zip(program.inputs, operands, strict=True))
         for var, constant in program.constants.items():
             values[var] = self.constants(constant)
-        for eqn in program.equations:
+        for eqn in _jax.needed(program.equations, program.outputs):
             results = self._equation(eqn, [self._read(values, atom) for atom in eqn.invars])
             values.update(zip(eqn.outvars, results, strict=True))
         return [self._read(values, atom) for atom in program.outputs]
@@ -80,7 +81,7 @@ class Unrolling:
                 return self.run(inner, operands)
             rule = RULES.get(name)
             if rule is None:
-                raise NativeError(f"there is no rule for {name}")
+                return self._implemented(eqn, operands)
             results = rule(self, eqn, *operands)
             self.check_count()
         except NativeError as error:
@@ -90,6 +91,13 @@ class Unrolling:
             unforeseen = NativeError(f"{type(error).__name__}: {error}")
             raise unforeseen.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from error
         return results if eqn.primitive.multiple_results else [results]
+
+    def _implemented(self, eqn: Any, operands: list[Numbers]) -> list[Numbers]:
+        """Primitives of other libraries are what these say they do for one point."""
+        program = _jax.implemented(eqn)
+        if program is None:
+            raise NativeError(f"there is no rule for {eqn.primitive.name}")
+        return self.run(program, operands)
 
     def constants(self, value: Any, dtype: Any = None) -> Numbers:
         _check_dtype(getattr(value, "dtype", np.dtype(float)))
@@ -121,10 +129,23 @@ class Unrolling:
             self.scope = outside
 
     def repeat(
-        self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE
+        self,
+        start: list[Numbers],
+        length: int | None,
+        backward: bool,
+        step: Step,
+        counts: Mapping[int, int] = NONE,
+        inside: bool = False,
     ) -> tuple[list[Numbers], list[Numbers]]:
-        """The last carries of a loop, and all that it has written; ``counts`` says by how much some carries grow."""
-        return repeated(self, start, length, backward, step, counts)
+        """The last carries of a loop, and all that it has written; ``counts`` says by how much some carries grow.
+
+        With ``inside``, nothing that depends on carries is computed before the loop, even if they stay the same.
+        """
+        return repeated(self, start, length, backward, step, counts, inside)
+
+    def is_known(self, numbers: Numbers) -> bool:
+        """True if all elements of an array are constants."""
+        return all(self.builder.value(int(n)) is not None for n in numbers.ravel())
 
     def at_step(self, rows: Numbers, step: int) -> Numbers:
         """In every step of a loop another row."""
@@ -186,10 +207,19 @@ class Estimate(Unrolling):
         self._count = 0
 
     def repeat(
-        self, start: list[Numbers], length: int | None, backward: bool, step: Step, counts: Mapping[int, int] = NONE
+        self,
+        start: list[Numbers],
+        length: int | None,
+        backward: bool,
+        step: Step,
+        counts: Mapping[int, int] = NONE,
+        inside: bool = False,
     ) -> tuple[list[Numbers], list[Numbers]]:
         carries, rows, _ = step(start, 0)
         return carries, [np.broadcast_to(row, (length or 0, *row.shape)) for row in rows]
+
+    def is_known(self, numbers: Numbers) -> bool:
+        return False
 
     def at_step(self, rows: Numbers, step: int) -> Numbers:
         return rows[0]
@@ -222,7 +252,6 @@ class Estimate(Unrolling):
 
 def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Statements:
     """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
-    program = replace(program, equations=_jax.needed(program.equations, program.outputs))
     given = sum(prod(_jax.shape(var)) for var in program.inputs)
     if given > MOST_IN_MEMORY:
         raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")

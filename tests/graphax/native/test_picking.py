@@ -19,6 +19,9 @@ CASES = {
     "clipped": lambda x, i: [x.at[i].get(mode="clip")],
     "an update": lambda x, i: [lax.dynamic_update_slice(x, jnp.ones((2, 2)), (i, i - 1))],
     "unsigned": lambda x, i: [lax.dynamic_slice(x, (abs(i).astype(jnp.uint32), jnp.uint32(1)), (2, 3))],
+    "an entry set": lambda x, i: [x.at[i, 1].set(7.0)],
+    "a row set": lambda x, i: [x.at[i].set(x[0])],
+    "two set": lambda x, i: [x.at[i, i + 1].set(7.0, mode="clip")],
     "of several axes": lambda x, i: [jnp.take(x, jnp.stack([jnp.stack([i, 0 * i]), jnp.stack([i + 1, i])]), axis=1)],
 }
 
@@ -63,3 +66,12 @@ def test_whole_numbers_are_divided_as_by_xla(dtype):
     function = lambda x, y: [lax.div(x, y), lax.rem(x, y)]
     for got, want in zip(jax.jit(jax.vmap(natively(function)))(x, y), function(x, y), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_pivots_as_a_permutation():
+    pivots = np.array([[2, 3, 2, 3], [0, 1, 2, 3], [3, 3, 3, 3], [1, 2, 3, 3]], np.int32)
+
+    def permutation(pivots):
+        return [lax.linalg.lu_pivots_to_permutation(pivots, 4)]
+
+    assert_same(jax.jit(jax.vmap(natively(permutation)))(pivots), jax.vmap(permutation)(pivots), 0)

@@ -99,7 +99,11 @@ def test_repetitions_and_dead_code_are_gone():
         (lambda x: [jnp.linalg.cholesky(x)], (np.eye(33),), "33 by 33 is left to LAPACK"),
         (lambda x: [x.astype(jnp.bfloat16)], (np.ones(2),), "convert_element_type .* numbers of type bfloat16"),
         (lambda x, n: [x[n]], (np.ones(99), 2), "dynamic_slice .* not known beforehand, and there are 99 places"),
-        (lambda x, n: [x.at[n].set(2)], (np.ones(4), 2), "scatter .* not known beforehand"),
+        (
+            lambda x, n: [x.at[n].set(2)],
+            (np.ones(4), np.arange(2)),
+            "scatter .* not known beforehand, and there are several",
+        ),
         (lambda x: [jnp.outer(x, x) @ jnp.outer(x, x)], (np.ones(60),), "more than 50,000 statements"),
         (lambda x: [lax.scan(lambda c, _: (c, c), x, length=10**6)[1]], (1.0,), "writes more than 131,072 numbers"),
         (lambda x: [x.max()], (np.ones(3, np.uint32),), "max is not taken of unsigned numbers"),
@@ -189,3 +193,16 @@ def test_estimates_come_from_the_same_rules(name):
     # A power, which is a few products, is estimated as one.
     assert unroll(program).operations <= estimate.count + A.size
     assert [result.shape for result in results] == [_jax.shape(atom) for atom in program.outputs]
+
+
+def test_primitives_of_other_libraries_are_what_they_do():
+    primitive = _jax.Primitive("twice")
+    primitive.def_impl(lambda x, *, times: jnp.sin(x) * times)
+    primitive.def_abstract_eval(lambda x, *, times: x)
+    program = _jax.trace(lambda x: [primitive.bind(x, times=2.0)], np.ones(3))
+    assert {s.operation for s in unroll(program).statements} == {"input", "constant", "sin", "mul"}
+
+
+def test_primitives_without_a_rule_are_named():
+    with pytest.raises(NativeError, match="no rule for igamma"):
+        unroll(_jax.trace(lambda x: [lax.igamma(x, x)], np.ones(3)))

@@ -1,0 +1,36 @@
+"""Whole solves of optimistix as kernels."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import optimistix as optx
+
+from .kernels import in_kernel
+
+
+def root_find(
+    fn: Callable, solver: Any, y0: Any, args: Any = None, options: Any = None, *, throw: bool = True, **settings: Any
+) -> optx.Solution:
+    """`optimistix.root_find`, all of whose iterations are one kernel where it is mapped.
+
+    Points that have converged cost nothing more: each vector of points stops for itself. The arguments are those of
+    optimistix. The final state of the iteration is not returned, so that it need not leave the kernel.
+    """
+    return _solved(optx.root_find, (fn, solver, y0, args, options), throw, settings)
+
+
+def least_squares(
+    fn: Callable, solver: Any, y0: Any, args: Any = None, options: Any = None, *, throw: bool = True, **settings: Any
+) -> optx.Solution:
+    """`optimistix.least_squares`, all of whose iterations are one kernel where it is mapped; see `root_find`."""
+    return _solved(optx.least_squares, (fn, solver, y0, args, options), throw, settings)
+
+
+def _solved(solve: Callable, operands: tuple, throw: bool, settings: dict[str, Any]) -> optx.Solution:
+    def without_state(*operands: Any) -> optx.Solution:
+        return replace(solve(*operands, throw=False, **settings), state=None)
+
+    solution = in_kernel(without_state)(*operands)
+    # A kernel raises no errors, so what it found is looked at outside.
+    return solution.result.error_if(solution, solution.result != optx.RESULTS.successful) if throw else solution
