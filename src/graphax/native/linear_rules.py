@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _jax
 from ..errors import NativeError
-from .picking import exchanged
+from .factors import Exchange, Step, eliminated, exchanged
 from .unroll import Numbers, Unrolling
 from .unroll_rules import rule, rule_of_numbers
 
@@ -75,38 +75,41 @@ def _lu(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
 
 
 def _factored(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Column by column, each of which stays in registers while all earlier steps are applied to it."""
     rows, columns = matrix.shape
-    lu = matrix.copy()
-    permutation = u.constants(np.arange(rows), np.int32)[:, None]
-    pivots, exchanges = [], []
-    for k in range(min(rows, columns)):
-        pivot, is_pivot = _pivot(u, a, lu[k:, k], k)
-        pivots.append(pivot)
-        found = [(k, i, here) for i, here in is_pivot.items()]
-        lu, permutation = exchanged(u, lu, found), exchanged(u, permutation, found)
-        exchanges += found
-        singular = a.apply("eq", int(lu[k, k]), a.zero)
-        inverse = a.div(a.one, lu[k, k])
-        for i in range(k + 1, rows):
-            lu[i, k] = a.select(singular, lu[i, k], a.mul(lu[i, k], inverse))
-            for j in range(k + 1, columns):
-                lu[i, j] = a.sub(lu[i, j], a.mul(lu[i, k], lu[k, j]))
-    permutation = permutation[:, 0]
-    # Who applies it can do without looking at its numbers.
-    u.exchanges[tuple(permutation.tolist())] = exchanges
+    steps: list[Step] = []
+    pivots, lu = [], matrix.copy()
+    for j in range(columns):
+        column = eliminated(u, matrix[:, j], steps)
+        if j < rows:
+            place, exchange = _pivot(u, a, column, j)
+            column = exchanged(u, column, [exchange])
+            inverse = u.factors.reciprocals[int(column[j])] = a.div(a.one, column[j])
+            # A column of zeros stays as it is.
+            scale = a.select(a.apply("eq", int(column[j]), a.zero), a.one, inverse)
+            column[j + 1 :] = [a.mul(number, scale) for number in column[j + 1 :]]
+            steps.append(Step(exchange, tuple(column[j + 1 :].tolist())))
+            pivots.append(place)
+        lu[:, j] = column
+    exchanges = [step.exchange for step in steps]
+    for j in range(len(steps)):
+        lu[:, j] = exchanged(u, lu[:, j], exchanges[j + 1 :])
+    permutation = exchanged(u, u.constants(np.arange(rows), np.int32), exchanges)
+    u.factors.note(lu, permutation, steps)
     return lu, np.array(pivots, np.int64), permutation
 
 
-def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[int, dict[int, int]]:
-    """The row of the largest entry, the first of several, and for each row below the first whether it is that one."""
-    sizes = [a.apply("abs", int(number)) for number in column]
+def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[int, Exchange]:
+    """The row of the largest entry from ``first`` on, the first of several, and the exchange that brings it there."""
+    sizes = [a.apply("abs", int(number)) for number in column[first:]]
     best, place = sizes[0], u.builder.constant(first, np.int32)
     for n, size in enumerate(sizes[1:], first + 1):
         larger = a.apply("gt", size, best)
         best = a.select(larger, size, best)
         place = a.select(larger, u.builder.constant(n, np.int32), place)
-    numbers = range(first + 1, first + len(sizes))
-    return place, {n: a.apply("eq", place, u.builder.constant(n, np.int32)) for n in numbers}
+    numbers = range(first + 1, len(column))
+    others = tuple((n, a.apply("eq", place, u.builder.constant(n, np.int32))) for n in numbers)
+    return place, Exchange(first, others)
 
 
 @rule_of_numbers("triangular_solve", count=_products)
@@ -120,22 +123,33 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
     def solve(one: Numbers, other: Numbers) -> tuple[Numbers]:
         one = one.T if turned else one
         other = other if params["left_side"] else other.T
-        solution = _substituted(arithmetic, one, other, lower != turned, params["unit_diagonal"])
+        solution = _substituted(u, arithmetic, one, other, lower != turned, params["unit_diagonal"])
         return (solution if params["left_side"] else solution.T,)
 
     return _each(u, solve, matrix, right)[0]
 
 
-def _substituted(a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
-    """Row by row, from the end that is known."""
-    solution = right.copy()
-    size = len(matrix)
-    for i in range(size) if lower else range(size - 1, -1, -1):
-        done = range(i) if lower else range(i + 1, size)
-        for j in range(right.shape[1]):
-            rest = a.minus_products(int(right[i, j]), [matrix[i, k] for k in done], [solution[k, j] for k in done])
-            solution[i, j] = rest if unit else a.div(rest, matrix[i, i])
+def _substituted(
+    u: Unrolling, a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool
+) -> Numbers:
+    """Row by row, from the end that is known, unless the steps of a factorisation tell it without."""
+    solution, size = right.copy(), len(matrix)
+    for j in range(right.shape[1]):
+        known = u.factors.solved(u, matrix, right[:, j]) if lower and unit else None
+        if known is not None:
+            solution[:, j] = known
+            continue
+        for i in range(size) if lower else range(size - 1, -1, -1):
+            done = slice(0, i) if lower else slice(i + 1, size)
+            rest = a.minus_products(int(right[i, j]), matrix[i, done], solution[done, j])
+            solution[i, j] = rest if unit else _divided(u, a, rest, int(matrix[i, i]))
     return solution
+
+
+def _divided(u: Unrolling, a: _Arithmetic, number: int, divisor: int) -> int:
+    """A quotient, by the inverse that a factorisation has computed."""
+    inverse = u.factors.reciprocals.get(divisor)
+    return a.div(number, divisor) if inverse is None else a.mul(number, inverse)
 
 
 @rule_of_numbers("cholesky", count=_products)

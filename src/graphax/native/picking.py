@@ -1,6 +1,6 @@
 """Entries of small arrays by indices that are known only when run: every entry it could be, and a choice."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -13,7 +13,7 @@ from .. import _jax
 from ..errors import NativeError
 from .emit import dtype_of, kind_of
 from .known import Known
-from .unroll import UNSIGNED, Exchange, Numbers, Unrolling
+from .unroll import UNSIGNED, Numbers, Unrolling
 from .unroll_rules import rule_of_numbers
 
 # Beyond this many entries to choose from, XLA reads memory instead.
@@ -77,9 +77,9 @@ def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
     params, numbers = eqn.params, eqn.params["dimension_numbers"]
     axes, sizes = numbers.start_index_map, params["slice_sizes"]
     rows = indices.reshape(-1, len(axes)).tolist()
-    exchanges = u.exchanges.get(tuple(indices.ravel().tolist()))
-    if exchanges is not None and len(axes) == 1 and x.shape[axes[0]] == len(rows):
-        permuted = np.moveaxis(exchanged(u, np.moveaxis(x, axes[0], 0), exchanges), 0, axes[0])
+    permutation = tuple(indices.ravel().tolist())
+    if permutation in u.factors.exchanges and len(axes) == 1 and x.shape[axes[0]] == len(rows):
+        permuted = np.moveaxis(u.factors.permuted(u, np.moveaxis(x, axes[0], 0), permutation), 0, axes[0])
         windows = [np.take(permuted, [n], axes[0]) for n in range(len(rows))]
     else:
         parts = [_part(x, numbers, at) for at in np.ndindex(*indices.shape[:-1])]
@@ -103,17 +103,6 @@ def _part(x: Numbers, numbers: Any, at: Sequence[int]) -> Numbers:
     for axis, along in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
         x = np.take(x, [at[along]], axis)
     return x
-
-
-def exchanged(u: Unrolling, rows: Numbers, exchanges: Iterable[Exchange]) -> Numbers:
-    """Rows, of which some pairs change places."""
-    rows = rows.copy()
-    for first, second, here in exchanges:
-        rows[first], rows[second] = (
-            u.apply("select", np.array(here), rows[second], rows[first]),
-            u.apply("select", np.array(here), rows[first], rows[second]),
-        )
-    return rows
 
 
 def _sliced(u: Unrolling, eqn: Any, x: Numbers, *starts: Numbers) -> Numbers:
