@@ -135,7 +135,7 @@ def _substituted(
     """Row by row, from the end that is known, unless the steps of a factorisation tell it without."""
     solution, size = right.copy(), len(matrix)
     for j in range(right.shape[1]):
-        known = u.factors.solved(u, matrix, right[:, j]) if lower and unit else None
+        known = u.factors.forward(u, matrix, right[:, j]) if lower and unit else None
         if known is not None:
             solution[:, j] = known
             continue
@@ -143,6 +143,8 @@ def _substituted(
             done = slice(0, i) if lower else slice(i + 1, size)
             rest = a.minus_products(int(right[i, j]), matrix[i, done], solution[done, j])
             solution[i, j] = rest if unit else _divided(u, a, rest, int(matrix[i, i]))
+        if unit and not lower:
+            u.factors.note_backward(u, matrix, right[:, j], solution[:, j])
     return solution
 
 
@@ -157,22 +159,68 @@ def _cholesky(u: Unrolling, eqn: Any, matrix: Numbers) -> Numbers:
     """The lower factor; not a number, all of it, where there is none."""
     _check(u, matrix)
     a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    nothing = np.array(a.constant(np.nan))
 
     def factor(one: Numbers) -> tuple[Numbers]:
         size = len(one)
         result = np.full((size, size), a.zero, np.int64)
-        definite = None
+        definite, inverses = None, []
         for j in range(size):
             rest = a.minus_products(int(one[j, j]), result[j, :j], result[j, :j])
             positive = a.apply("gt", rest, a.zero)
             definite = positive if definite is None else a.apply("and", definite, positive)
             result[j, j] = a.apply("sqrt", rest)
-            inverse = a.div(a.one, result[j, j])
+            inverses.append(a.div(a.one, result[j, j]))
             for i in range(j + 1, size):
-                result[i, j] = a.mul(a.minus_products(int(one[i, j]), result[i, :j], result[j, :j]), inverse)
-        return (u.apply("select", np.array(definite), result, np.array(a.constant(np.nan))),)
+                result[i, j] = a.mul(a.minus_products(int(one[i, j]), result[i, :j], result[j, :j]), inverses[j])
+        if definite is None:
+            return (result,)
+        lower, known = (u.apply("select", np.array(definite), x, nothing) for x in (result, np.array(inverses)))
+        u.factors.reciprocals.update(zip(lower.diagonal().tolist(), known.tolist(), strict=True))
+        return (lower,)
 
     return _each(u, factor, matrix)[0]
+
+
+@rule_of_numbers("tridiagonal_solve", count=lambda eqn: 16 * prod(_jax.shape(eqn.outvars[0])))
+def _tridiagonal_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    """Not a number, all of it, where a pivot is zero."""
+    if eqn.params.get("perturb_singular"):
+        raise NativeError("pivots of tridiagonal systems are not perturbed")
+    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    diagonals = [operand[..., None] for operand in operands[:3]]
+    return _each(u, lambda *parts: (_of_three_diagonals(u, a, *parts),), *diagonals, operands[3])[0]
+
+
+def _of_three_diagonals(
+    u: Unrolling, a: _Arithmetic, below: Numbers, on: Numbers, above: Numbers, right: Numbers
+) -> Numbers:
+    """As LAPACK does it: a row changes places with the next where that has the larger entry."""
+    nothing = np.full((len(on), 1), a.zero)
+    # Each row from its diagonal on, when its turn comes.
+    rows = np.concatenate([below, on, above, right], 1)
+    row = np.concatenate([on, above, nothing, right], 1)[0]
+    done, singular = [], None
+    for i in range(len(on)):
+        if i + 1 < len(on):
+            stays = np.array(a.apply("ge", *(a.apply("abs", int(number)) for number in (row[0], rows[i + 1, 0]))))
+            other = u.apply("select", stays, rows[i + 1], row)
+            row = u.apply("select", stays, row, rows[i + 1])
+        zero = a.apply("eq", int(row[0]), a.zero)
+        singular = zero if singular is None else a.apply("or", singular, zero)
+        inverse = a.div(a.one, row[0])
+        done.append((inverse, row[1:]))
+        if i + 1 < len(on):
+            taken = u.apply("mul", np.array(a.mul(other[0], inverse)), row[1:])
+            row = np.insert(u.apply("sub", other[1:], taken), 2, a.zero)
+    solution = [nothing[0].repeat(right.shape[1])] * 2
+    for inverse, (second, third, *rest) in reversed(done):
+        found = [
+            a.mul(a.minus_products(number, (second, third), (x, y)), inverse)
+            for number, x, y in zip(rest, solution[-1], solution[-2], strict=True)
+        ]
+        solution.append(np.array(found, np.int64))
+    return u.apply("select", np.array(singular), np.array(a.constant(np.nan)), np.array(solution[:1:-1]))
 
 
 @rule_of_numbers("qr", count=_products)

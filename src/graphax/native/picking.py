@@ -77,11 +77,8 @@ def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
     params, numbers = eqn.params, eqn.params["dimension_numbers"]
     axes, sizes = numbers.start_index_map, params["slice_sizes"]
     rows = indices.reshape(-1, len(axes)).tolist()
-    permutation = tuple(indices.ravel().tolist())
-    if permutation in u.factors.exchanges and len(axes) == 1 and x.shape[axes[0]] == len(rows):
-        permuted = np.moveaxis(u.factors.permuted(u, np.moveaxis(x, axes[0], 0), permutation), 0, axes[0])
-        windows = [np.take(permuted, [n], axes[0]) for n in range(len(rows))]
-    else:
+    windows = _permuted(u, x, indices, numbers)
+    if windows is None:
         parts = [_part(x, numbers, at) for at in np.ndindex(*indices.shape[:-1])]
         windows = [_window(u, part, axes, sizes, row) for part, row in zip(parts, rows, strict=True)]
     if _fills(params["mode"]):
@@ -96,6 +93,20 @@ def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
     stacked = np.array(windows, np.int64).reshape((*indices.shape[:-1], *(sizes[n] for n in kept)))
     behind = [n for n in range(len(shape)) if n not in numbers.offset_dims]
     return np.moveaxis(stacked, range(len(shape)), [*behind, *numbers.offset_dims])
+
+
+def _permuted(u: Unrolling, x: Numbers, indices: Numbers, numbers: Any) -> list[Numbers] | None:
+    """The rows of each array of a stack in the order that a factorisation found; None if the indices are others."""
+    count = len(numbers.start_indices_batching_dims)
+    if len(numbers.start_index_map) > 1 or tuple(numbers.start_indices_batching_dims) != tuple(range(count)):
+        return None
+    axis, windows = numbers.start_index_map[0], []
+    for at in np.ndindex(*indices.shape[:count]):
+        permuted = u.factors.permuted(u, np.moveaxis(_part(x, numbers, at), axis, 0), indices[at])
+        if permuted is None:
+            return None
+        windows += [np.moveaxis(row[None], 0, axis) for row in permuted]
+    return windows
 
 
 def _part(x: Numbers, numbers: Any, at: Sequence[int]) -> Numbers:
@@ -193,9 +204,18 @@ def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
                 first, second = column[n], column[n + 1]
                 column[n] = u.apply("select", later, second, first)
                 column[n + 1] = u.apply("select", later, first, second)
-    return [
-        np.moveaxis(np.array(column, np.int64).reshape(len(column), *column[0].shape), 0, axis) for column in columns
-    ]
+    results = [np.array(column, np.int64).reshape(len(column), *column[0].shape) for column in columns]
+    _note_inverses(u, [np.moveaxis(operand, axis, 0) for operand in operands], results)
+    return [np.moveaxis(result, 0, axis) for result in results]
+
+
+def _note_inverses(u: Unrolling, operands: Sequence[Numbers], results: Sequence[Numbers]) -> None:
+    """A permutation that is sorted together with the numbers of its places gives its inverse."""
+    places = u.constants(np.arange(len(operands[0])), np.int32)
+    for at in np.ndindex(*operands[0].shape[1:]):
+        column = (slice(None), *at)
+        if len(operands) == 2 and np.array_equal(operands[1][column], places):
+            u.factors.note_inverse(operands[0][column], results[1][column])
 
 
 def _before(u: Unrolling, floating: bool) -> Callable[[Numbers, Numbers], Numbers]:
