@@ -107,9 +107,27 @@ def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[i
         larger = a.apply("gt", size, best)
         best = a.select(larger, size, best)
         place = a.select(larger, u.builder.constant(n, np.int32), place)
-    numbers = range(first + 1, len(column))
-    others = tuple((n, a.apply("eq", place, u.builder.constant(n, np.int32))) for n in numbers)
-    return place, Exchange(first, others)
+    return place, _exchange(u, first, place, len(column))
+
+
+def _exchange(u: Unrolling, row: int, place: int, rows: int) -> Exchange:
+    """A row that changes places with the one whose number is only known when run, if that is below."""
+    below = range(row + 1, rows)
+    return Exchange(row, tuple((n, u.builder.apply("eq", place, u.builder.constant(n, np.int32))) for n in below))
+
+
+@rule_of_numbers("lu_pivots_to_permutation", count=lambda eqn: 2 * prod(_jax.shape(eqn.invars[0])) ** 2)
+def _permutation(u: Unrolling, eqn: Any, pivots: Numbers) -> Numbers:
+    size = eqn.params["permutation_size"]
+
+    def permuted(places: Numbers) -> list[int]:
+        exchanges = [_exchange(u, row, int(place), size) for row, place in enumerate(places)]
+        permutation = exchanged(u, u.constants(np.arange(size), np.int32), exchanges)
+        u.factors.exchanges[tuple(permutation.tolist())] = exchanges
+        return permutation.tolist()
+
+    rows = [permuted(places) for places in pivots.reshape(-1, pivots.shape[-1])]
+    return np.array(rows, np.int64).reshape(_jax.shape(eqn.outvars[0]))
 
 
 @rule_of_numbers("triangular_solve", count=_products)

@@ -48,13 +48,35 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
     known = Known(u.builder, u.lengths)
     where = known.values(indices)
     if where is None or known.step is not None:
-        raise NativeError("its indices are not known beforehand")
+        return _combined_anywhere(u, eqn, x, indices, updates)
     if updates.size * x.size > _MOST_MARKS:
         raise NativeError(f"there are {updates.size:,} updates of {x.size:,} entries")
     result, operation = x.ravel().copy(), _COMBINED[eqn.primitive.name]
     for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where[0], updates.shape), strict=True):
         if place is not None:
             result[place] = u.apply(operation, np.array(result[place]), np.array(number))
+    return result.reshape(x.shape)
+
+
+def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
+    """The same by indices along one axis that are known only when run: each number, wherever it could go."""
+    numbers, operation = eqn.params["dimension_numbers"], _COMBINED[eqn.primitive.name]
+    axes = numbers.scatter_dims_to_operand_dims
+    if len(axes) != 1 or "CLIP" in str(eqn.params["mode"]).upper():
+        raise NativeError("its indices are not known beforehand")
+    count = x.shape[axes[0]]
+    _check_choices(count)
+    if updates.size * count > _MOST_CHOICES**2:
+        raise NativeError(f"its indices are not known beforehand, and there are {updates.size:,} updates")
+    result = x.ravel().copy()
+    along = [n for n in range(updates.ndim) if n not in numbers.update_window_dims]
+    for start in range(count):
+        places = _places_of(eqn, x.shape, np.full(indices.shape, start, np.int32), updates.shape)
+        for at, place in zip(np.ndindex(*updates.shape), places, strict=True):
+            if place is not None:
+                here = _equal(u, int(indices[(*(at[n] for n in along), 0)]), start)
+                changed = u.builder.apply(operation, int(result[place]), int(updates[at]))
+                result[place] = u.builder.apply("select", here, changed, int(result[place]))
     return result.reshape(x.shape)
 
 

@@ -22,7 +22,7 @@ from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
 from .statements import StatementBuilder, Statements
 
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
-LIMIT = 50_000
+LIMIT = 64_000
 # Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
 _MARGIN = 4
 

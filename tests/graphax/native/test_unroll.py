@@ -100,7 +100,7 @@ def test_repetitions_and_dead_code_are_gone():
         (lambda x: [x.astype(jnp.bfloat16)], (np.ones(2),), "convert_element_type .* numbers of type bfloat16"),
         (lambda x, n: [x[n]], (np.ones(99), 2), "dynamic_slice .* not known beforehand, and there are 99 places"),
         (lambda x, n: [x.at[n].set(2)], (np.ones(4), 2), "scatter .* not known beforehand"),
-        (lambda x: [jnp.outer(x, x) @ jnp.outer(x, x)], (np.ones(60),), "more than 50,000 statements"),
+        (lambda x: [jnp.outer(x, x) @ jnp.outer(x, x)], (np.ones(60),), "more than 64,000 statements"),
         (lambda x: [lax.scan(lambda c, _: (c, c), x, length=10**6)[1]], (1.0,), "writes more than 131,072 numbers"),
         (lambda x: [x.max()], (np.ones(3, np.uint32),), "max is not taken of unsigned numbers"),
         (lambda x: [x.astype(float)], (np.uint32(3),), "converted to and from whole numbers only"),
