@@ -56,14 +56,13 @@ def _check(u: Unrolling, matrix: Numbers) -> None:
         raise NativeError(f"a matrix of {rows} by {columns} is left to LAPACK, which takes over beyond {most}")
 
 
-def _each(u: Unrolling, function: Callable, *arrays: Numbers) -> list[Numbers]:
-    """A function of matrices, for each matrix of a stack."""
+def _each(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]:
+    """The results of an equation by a function of matrices, for each matrix of a stack."""
     leading = arrays[0].shape[:-2]
-    flat = [array.reshape(-1, *array.shape[len(leading) :]) for array in arrays]
-    results = [function(*matrices) for matrices in zip(*flat, strict=True)]
-    if not results:
-        raise NativeError("there is no matrix")
-    return [np.array(column, np.int64).reshape(*leading, *column[0].shape) for column in zip(*results, strict=True)]
+    stacks = [array.reshape(prod(leading), *array.shape[len(leading) :]) for array in arrays]
+    results = [function(*matrices) for matrices in zip(*stacks, strict=True)]
+    columns = zip(*results, strict=True) if results else [()] * len(eqn.outvars)
+    return [np.array(c, np.int64).reshape(_jax.shape(v)) for c, v in zip(columns, eqn.outvars, strict=True)]
 
 
 @rule_of_numbers("lu", count=_products)
@@ -71,7 +70,7 @@ def _lu(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     """Factors, pivots and the permutation that they amount to."""
     _check(u, matrix)
     arithmetic = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(u, lambda one: _factored(u, arithmetic, one), matrix)
+    return _each(eqn, lambda one: _factored(u, arithmetic, one), matrix)
 
 
 def _factored(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
@@ -144,7 +143,7 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
         solution = _substituted(u, arithmetic, one, other, lower != turned, params["unit_diagonal"])
         return (solution if params["left_side"] else solution.T,)
 
-    return _each(u, solve, matrix, right)[0]
+    return _each(eqn, solve, matrix, right)[0]
 
 
 def _substituted(
@@ -177,27 +176,27 @@ def _cholesky(u: Unrolling, eqn: Any, matrix: Numbers) -> Numbers:
     """The lower factor; not a number, all of it, where there is none."""
     _check(u, matrix)
     a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    nothing = np.array(a.constant(np.nan))
+    return _each(eqn, lambda one: (_lower_factor(u, a, one),), matrix)[0]
 
-    def factor(one: Numbers) -> tuple[Numbers]:
-        size = len(one)
-        result = np.full((size, size), a.zero, np.int64)
-        definite, inverses = None, []
-        for j in range(size):
-            rest = a.minus_products(int(one[j, j]), result[j, :j], result[j, :j])
-            positive = a.apply("gt", rest, a.zero)
-            definite = positive if definite is None else a.apply("and", definite, positive)
-            result[j, j] = a.apply("sqrt", rest)
-            inverses.append(a.div(a.one, result[j, j]))
-            for i in range(j + 1, size):
-                result[i, j] = a.mul(a.minus_products(int(one[i, j]), result[i, :j], result[j, :j]), inverses[j])
-        if definite is None:
-            return (result,)
-        lower, known = (u.apply("select", np.array(definite), x, nothing) for x in (result, np.array(inverses)))
-        u.factors.reciprocals.update(zip(lower.diagonal().tolist(), known.tolist(), strict=True))
-        return (lower,)
 
-    return _each(u, factor, matrix)[0]
+def _lower_factor(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> Numbers:
+    size = len(matrix)
+    result = np.full((size, size), a.zero, np.int64)
+    inverses: list[int] = []
+    fails = u.builder.constant(False, np.bool_)
+    for j in range(size):
+        rest = a.minus_products(int(matrix[j, j]), result[j, :j], result[j, :j])
+        # What is not a number does not fail: it spreads, as in LAPACK.
+        fails = a.apply("or", fails, a.apply("le", rest, a.zero)) if j else a.apply("le", rest, a.zero)
+        result[j, j] = a.apply("sqrt", rest)
+        inverses.append(a.div(a.one, result[j, j]))
+        for i in range(j + 1, size):
+            result[i, j] = a.mul(a.minus_products(int(matrix[i, j]), result[i, :j], result[j, :j]), inverses[j])
+    flag, nothing, below = np.array(fails), np.array(a.constant(np.nan)), np.tril_indices(size)
+    result[below] = u.apply("select", flag, nothing, result[below])
+    known = u.apply("select", flag, nothing, np.array(inverses, np.int64))
+    u.factors.reciprocals.update(zip(result.diagonal().tolist(), known.tolist(), strict=True))
+    return result
 
 
 @rule_of_numbers("tridiagonal_solve", count=lambda eqn: 16 * prod(_jax.shape(eqn.outvars[0])))
@@ -207,7 +206,7 @@ def _tridiagonal_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
         raise NativeError("pivots of tridiagonal systems are not perturbed")
     a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
     diagonals = [operand[..., None] for operand in operands[:3]]
-    return _each(u, lambda *parts: (_of_three_diagonals(u, a, *parts),), *diagonals, operands[3])[0]
+    return _each(eqn, lambda *parts: (_of_three_diagonals(u, a, *parts),), *diagonals, operands[3])[0]
 
 
 def _of_three_diagonals(
@@ -217,7 +216,7 @@ def _of_three_diagonals(
     nothing = np.full((len(on), 1), a.zero)
     # Each row from its diagonal on, when its turn comes.
     rows = np.concatenate([below, on, above, right], 1)
-    row = np.concatenate([on, above, nothing, right], 1)[0]
+    row = np.concatenate([on, above, nothing, right], 1)[:1].ravel()
     done, singular = [], None
     for i in range(len(on)):
         if i + 1 < len(on):
@@ -238,6 +237,8 @@ def _of_three_diagonals(
             for number, x, y in zip(rest, solution[-1], solution[-2], strict=True)
         ]
         solution.append(np.array(found, np.int64))
+    if singular is None:
+        return right
     return u.apply("select", np.array(singular), np.array(a.constant(np.nan)), np.array(solution[:1:-1]))
 
 
@@ -248,7 +249,7 @@ def _qr(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     if eqn.params.get("pivoting"):
         raise NativeError("pivots of a QR factorisation are not taken")
     a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(u, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
+    return _each(eqn, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
 
 
 def _reflected(a: _Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Numbers]:
@@ -273,10 +274,16 @@ def _reflection(a: _Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
     first = int(column[0])
     if len(column) == 1:
         return [a.one], a.zero, first
+    # Scaled, so that no square is too large or too small to be a number.
+    largest = a.zero
+    for number in column:
+        largest = a.apply("max", largest, a.apply("abs", int(number)))
+    largest = a.select(a.apply("eq", largest, a.zero), a.one, largest)
+    scaled = [a.mul(number, a.div(a.one, largest)) for number in column]
     rest = a.zero
-    for number in column[1:]:
+    for number in scaled[1:]:
         rest = a.add(rest, a.mul(number, number))
-    norm = a.apply("sqrt", a.add(rest, a.mul(first, first)))
+    norm = a.mul(largest, a.apply("sqrt", a.add(rest, a.mul(scaled[0], scaled[0]))))
     corner = a.select(a.apply("ge", first, a.zero), a.apply("neg", norm), norm)
     nothing = a.apply("eq", rest, a.zero)
     # A column that ends in zeros stays as it is.
