@@ -97,11 +97,9 @@ def _vector(rng: np.random.Generator, matrix: Any, vector: Any) -> Any:
         lambda: jsl.lu_solve(jsl.lu_factor(regular), vector, trans=int(trans)),
         lambda: lax.linalg.tridiagonal_solve(vector, vector**2 + 2, jnp.flip(vector), matrix)[:, 0],
         lambda: lax.fori_loop(0, 3, lambda _, v: jnp.tanh(jnp.linalg.solve(regular, v)), vector),
-        lambda: lax.cond(
-            vector[0] > 0, lambda v: jnp.linalg.solve(regular, v), lambda v: jsl.solve(definite, v, assume_a="pos"), vector
-        ),
+        lambda: lax.cond(vector[0] > 0, lambda v: jnp.linalg.solve(regular, v), lambda v: definite @ v, vector),
         lambda: _newton(regular, vector),
-    )  # fmt: skip
+    )
 
 
 def _newton(matrix: Any, start: Any) -> Any:

@@ -146,9 +146,7 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
     return _each(eqn, solve, matrix, right)[0]
 
 
-def _substituted(
-    u: Unrolling, a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool
-) -> Numbers:
+def _substituted(u: Unrolling, a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
     """Row by row, from the end that is known, unless the steps of a factorisation tell it without."""
     solution, size = right.copy(), len(matrix)
     for j in range(right.shape[1]):
