@@ -18,8 +18,6 @@ from .unroll_rules import rule_of_numbers
 
 # Beyond this many entries to choose from, XLA reads memory instead.
 _MOST_CHOICES = 64
-# Updates times entries.
-_MOST_MARKS = 1 << 20
 _COMBINED = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}
 
 
@@ -49,8 +47,6 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
     where = known.values(indices)
     if where is None or known.step is not None:
         return _combined_anywhere(u, eqn, x, indices, updates)
-    if updates.size * x.size > _MOST_MARKS:
-        raise NativeError(f"there are {updates.size:,} updates of {x.size:,} entries")
     result, operation = x.ravel().copy(), _COMBINED[eqn.primitive.name]
     for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where[0], updates.shape), strict=True):
         if place is not None:
@@ -81,17 +77,16 @@ def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, upd
 
 
 def _places_of(eqn: Any, shape: Sequence[int], indices: np.ndarray, updates: Sequence[int]) -> list[int | None]:
-    """Where each of the updates of a scatter goes: JAX itself is asked, with a one in the place of each."""
-    params, count = eqn.params, prod(updates)
-    units = np.eye(count, dtype=np.int32).reshape(count, *updates)
+    """Where each of the updates of a scatter goes: its transpose reads the numbers of the places, from one on."""
+    params, numbers = eqn.params, np.arange(1, prod(shape) + 1, dtype=np.float32).reshape(shape)
 
-    def marked(unit: Any) -> Any:
-        zeros = jnp.zeros(shape, np.int32)
-        return lax.scatter_add(zeros, indices, unit, params["dimension_numbers"], mode=params["mode"])
+    def scattered(values: Any) -> Any:
+        zeros = jnp.zeros(shape, np.float32)
+        return lax.scatter_add(zeros, indices, values, params["dimension_numbers"], mode=params["mode"])
 
     with jax.ensure_compile_time_eval():
-        marks = np.asarray(jax.vmap(marked)(units)).reshape(count, -1) if count else np.zeros((0, 1))
-    return [int(row.argmax()) if row.any() else None for row in marks]
+        (found,) = jax.linear_transpose(scattered, jax.ShapeDtypeStruct(tuple(updates), np.float32))(numbers)
+        return [int(number) - 1 if number else None for number in np.asarray(found).ravel()]
 
 
 def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:

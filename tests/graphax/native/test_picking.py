@@ -54,6 +54,7 @@ INDEX = np.array([2, 0, 2, 9])
         lambda x: x.at[INDEX].add(2.0 * jnp.arange(4.0)[:, None]),
         lambda x: x.at[1:, INDEX[:3]].multiply(x[0, 0]),
         lambda x: x.at[2:].divide(3.0),
+        lambda x: jnp.zeros((60, 4, 5)).at[:, 1:].add(x[None, 1:] * jnp.arange(60.0)[:, None, None]),
         lambda x: x.at[INDEX, 1].min(-0.5),
         lambda x: x.at[0].max(x[1], mode="drop"),
         lambda x: x.at[np.zeros(0, int)].add(1.0),
