@@ -13,6 +13,8 @@ from .statements import Statements
 LINE = 64
 # So many lines ahead of a result its memory is fetched.
 _AHEAD = 4
+# Operands of so many bytes a block are fetched so far ahead.
+_LONG, _FAR = 1 << 11, 1 << 12
 # So many neighbouring elements of an operand are loaded at once.
 _TURNED = 4
 
@@ -55,6 +57,8 @@ class Memory:
         self.program, self.layout, self.emitter = program, layout, emitter
         # Neighbouring elements of operands that are loaded already, by operand and first element.
         self._windows: dict[tuple[int, int], list[Value]] = {}
+        # The lines of operands that are fetched ahead.
+        self._fetched: set[tuple[int, int]] = set()
 
     def loaded(self, operand: int, element: str, kind: str) -> Value:
         """An element of an operand."""
@@ -98,12 +102,24 @@ class Memory:
             place = self._address(f"%in{operand}", scalar, size, str(start + point * size))
             load = f"load {piece}, ptr {place.text}, align {size_of(kind)}, !invariant.load !0"
             parts.append(emitter.write(kind, load))
+            self._fetch_later(operand, place, (start + point * size) * size_of(kind))
         while len(parts) > 1:
             piece = f"<{width} x {scalar}>"
             pairs = zip(parts[::2], parts[1::2], strict=True)
             parts = [self._shuffled(piece, kind, pair, range(2 * width)) for pair in pairs]
             width *= 2
         return parts[0]
+
+    def _fetch_later(self, operand: int, place: Value, offset: int) -> None:
+        """Have the same line of a later block fetched, since little is loaded while a block is computed."""
+        block = self.layout.lanes * self._bytes(operand)
+        if block >= _LONG and (operand, offset // LINE) not in self._fetched:
+            self._fetched.add((operand, offset // LINE))
+            self._prefetch(place, block * max(1, _FAR // block), writing=False)
+
+    def _bytes(self, operand: int) -> int:
+        shape, dtype = self.program.inputs[operand]
+        return int(prod(shape) * dtype.itemsize)
 
     def _everywhere(self, base: str, element: str, stored: str, kind: str) -> Value:
         """One number in memory, in all lanes."""
@@ -149,7 +165,7 @@ class Memory:
         place = self._address(f"%out{result}", scalar, size, element)
         if size == 1 or lanes == 1:
             if self.layout.stores is Stores.PREFETCHED:
-                self._prefetch(place)
+                self._prefetch(place, _AHEAD * LINE, writing=True)
             whole = self.layout.stores is Stores.STREAMED and lanes * size_of(kind) == LINE
             how = f"align {LINE}, !nontemporal !2" if whole else f"align {size_of(kind)}"
             emitter.perform(f"store {emitter.type(kind)} {values[0].text}, ptr {place.text}, {how}")
@@ -159,11 +175,11 @@ class Memory:
             target = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, i64 {point * size}")
             emitter.perform(f"store {piece} {part}, ptr {target.text}, align {size_of(kind)}")
 
-    def _prefetch(self, place: Value) -> None:
-        """Have the line fetched that is written a few blocks later; beyond the end nothing happens."""
-        ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {_AHEAD * LINE}")
+    def _prefetch(self, place: Value, distance: int, writing: bool) -> None:
+        """Have a line fetched that is needed a few blocks later; beyond the end nothing happens."""
+        ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {distance}")
         self.emitter.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 1, i32 3, i32 1)")
+        self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 {int(writing)}, i32 3, i32 1)")
 
     def _turned(self, values: list[Value], kind: str) -> list[tuple[int, str]]:
         """For each point its elements side by side."""
