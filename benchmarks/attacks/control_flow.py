@@ -44,6 +44,12 @@ SOLVES = (
     "jnp.linalg.solve(jnp.eye(2) * 3 + jnp.outer({a}, {a})[:2, :2], jnp.ones(2))",
     "jax.scipy.linalg.solve_triangular(jnp.tril(jnp.outer({a}, {a})) + 2 * jnp.eye({a}.size), {a}.ravel(), lower=True)",
     "jnp.linalg.cholesky(jnp.outer({a}, {a}) + 2 * jnp.eye({a}.size))",
+    "jnp.linalg.inv(jnp.outer({a}, {b}) + 3 * jnp.eye({a}.size, {b}.size)) if {a}.size == {b}.size else {a}",
+    "jnp.linalg.qr(jnp.outer({a}, {b}) + 2 * jnp.eye({a}.size, {b}.size))[1]",
+    "jnp.linalg.slogdet(jnp.outer({a}, {a}) + 2 * jnp.eye({a}.size))[1] * {a}",
+    "jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(jnp.outer({a}, {a}) + 2 * jnp.eye({a}.size)), {a}.ravel())",
+    "jax.scipy.linalg.solve(jnp.outer({a}, {a}) + 2 * jnp.eye({a}.size), {a}.ravel(), assume_a='pos')",
+    "lax.linalg.tridiagonal_solve({a}.ravel(), {a}.ravel() ** 2 + 2, {a}.ravel(), {a}.reshape(-1, 1))",
     "jnp.linalg.eigh(jnp.outer({a}, {a}) + jnp.diag(jnp.arange(1.0, {a}.size + 1)))[0]",
 )
 CUSTOM = (

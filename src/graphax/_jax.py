@@ -126,6 +126,9 @@ def called(eqn: JaxprEqn) -> Program | None:
 
 def implemented(eqn: JaxprEqn) -> Program | None:
     """The program of a primitive that a library defined by what it does in terms of others; None for JAX's own."""
+    # What calls back into Python is not for us to run.
+    if eqn.effects or "callback" in eqn.primitive.name:
+        return None
     inputs = [jax.ShapeDtypeStruct(shape(atom), dtype(atom), weak_type=is_weak(atom)) for atom in eqn.invars]
 
     def results(*operands: Any) -> list[Any]:

@@ -319,7 +319,9 @@ def _quadrant(x: Value) -> tuple[Value, Value, Value]:
 
 def _negated_if(x: Value, bits: Value) -> Value:
     """x, negated where the second bit of an integer is set."""
-    return (x.bits() ^ ((bits & 2) << (8 * (4 if x.kind == "f32" else 8) - 2))).as_float()
+    size = 32 if x.kind == "f32" else 64
+    # The mask comes last: processors apply it together with what follows.
+    return (x.bits() ^ ((bits << (size - 2)) & -(1 << (size - 1)))).as_float()
 
 
 def _scalar(name: str, kind: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _jax
 from ..errors import NativeError
-from .picking import exchanged
+from .factors import Exchange, Step, eliminated, exchanged
 from .unroll import Numbers, Unrolling
 from .unroll_rules import rule, rule_of_numbers
 
@@ -56,14 +56,13 @@ def _check(u: Unrolling, matrix: Numbers) -> None:
         raise NativeError(f"a matrix of {rows} by {columns} is left to LAPACK, which takes over beyond {most}")
 
 
-def _each(u: Unrolling, function: Callable, *arrays: Numbers) -> list[Numbers]:
-    """A function of matrices, for each matrix of a stack."""
+def _each(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]:
+    """The results of an equation by a function of matrices, for each matrix of a stack."""
     leading = arrays[0].shape[:-2]
-    flat = [array.reshape(-1, *array.shape[len(leading) :]) for array in arrays]
-    results = [function(*matrices) for matrices in zip(*flat, strict=True)]
-    if not results:
-        raise NativeError("there is no matrix")
-    return [np.array(column, np.int64).reshape(*leading, *column[0].shape) for column in zip(*results, strict=True)]
+    stacks = [array.reshape(prod(leading), *array.shape[len(leading) :]) for array in arrays]
+    results = [function(*matrices) for matrices in zip(*stacks, strict=True)]
+    columns = zip(*results, strict=True) if results else [()] * len(eqn.outvars)
+    return [np.array(c, np.int64).reshape(_jax.shape(v)) for c, v in zip(columns, eqn.outvars, strict=True)]
 
 
 @rule_of_numbers("lu", count=_products)
@@ -71,42 +70,63 @@ def _lu(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     """Factors, pivots and the permutation that they amount to."""
     _check(u, matrix)
     arithmetic = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(u, lambda one: _factored(u, arithmetic, one), matrix)
+    return _each(eqn, lambda one: _factored(u, arithmetic, one), matrix)
 
 
 def _factored(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Column by column, each of which stays in registers while all earlier steps are applied to it."""
     rows, columns = matrix.shape
-    lu = matrix.copy()
-    permutation = u.constants(np.arange(rows), np.int32)[:, None]
-    pivots, exchanges = [], []
-    for k in range(min(rows, columns)):
-        pivot, is_pivot = _pivot(u, a, lu[k:, k], k)
-        pivots.append(pivot)
-        found = [(k, i, here) for i, here in is_pivot.items()]
-        lu, permutation = exchanged(u, lu, found), exchanged(u, permutation, found)
-        exchanges += found
-        singular = a.apply("eq", int(lu[k, k]), a.zero)
-        inverse = a.div(a.one, lu[k, k])
-        for i in range(k + 1, rows):
-            lu[i, k] = a.select(singular, lu[i, k], a.mul(lu[i, k], inverse))
-            for j in range(k + 1, columns):
-                lu[i, j] = a.sub(lu[i, j], a.mul(lu[i, k], lu[k, j]))
-    permutation = permutation[:, 0]
-    # Who applies it can do without looking at its numbers.
-    u.exchanges[tuple(permutation.tolist())] = exchanges
+    steps: list[Step] = []
+    pivots, lu = [], matrix.copy()
+    for j in range(columns):
+        column = eliminated(u, matrix[:, j], steps)
+        if j < rows:
+            place, exchange = _pivot(u, a, column, j)
+            column = exchanged(u, column, [exchange])
+            inverse = u.factors.reciprocals[int(column[j])] = a.div(a.one, column[j])
+            # A column of zeros stays as it is.
+            scale = a.select(a.apply("eq", int(column[j]), a.zero), a.one, inverse)
+            column[j + 1 :] = [a.mul(number, scale) for number in column[j + 1 :]]
+            steps.append(Step(exchange, tuple(column[j + 1 :].tolist())))
+            pivots.append(place)
+        lu[:, j] = column
+    exchanges = [step.exchange for step in steps]
+    for j in range(len(steps)):
+        lu[:, j] = exchanged(u, lu[:, j], exchanges[j + 1 :])
+    permutation = exchanged(u, u.constants(np.arange(rows), np.int32), exchanges)
+    u.factors.note(lu, permutation, steps)
     return lu, np.array(pivots, np.int64), permutation
 
 
-def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[int, dict[int, int]]:
-    """The row of the largest entry, the first of several, and for each row below the first whether it is that one."""
-    sizes = [a.apply("abs", int(number)) for number in column]
+def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[int, Exchange]:
+    """The row of the largest entry from ``first`` on, the first of several, and the exchange that brings it there."""
+    sizes = [a.apply("abs", int(number)) for number in column[first:]]
     best, place = sizes[0], u.builder.constant(first, np.int32)
     for n, size in enumerate(sizes[1:], first + 1):
         larger = a.apply("gt", size, best)
         best = a.select(larger, size, best)
         place = a.select(larger, u.builder.constant(n, np.int32), place)
-    numbers = range(first + 1, first + len(sizes))
-    return place, {n: a.apply("eq", place, u.builder.constant(n, np.int32)) for n in numbers}
+    return place, _exchange(u, first, place, len(column))
+
+
+def _exchange(u: Unrolling, row: int, place: int, rows: int) -> Exchange:
+    """A row that changes places with the one whose number is only known when run, if that is below."""
+    below = range(row + 1, rows)
+    return Exchange(row, tuple((n, u.builder.apply("eq", place, u.builder.constant(n, np.int32))) for n in below))
+
+
+@rule_of_numbers("lu_pivots_to_permutation", count=lambda eqn: 2 * prod(_jax.shape(eqn.invars[0])) ** 2)
+def _permutation(u: Unrolling, eqn: Any, pivots: Numbers) -> Numbers:
+    size = eqn.params["permutation_size"]
+
+    def permuted(places: Numbers) -> list[int]:
+        exchanges = [_exchange(u, row, int(place), size) for row, place in enumerate(places)]
+        permutation = exchanged(u, u.constants(np.arange(size), np.int32), exchanges)
+        u.factors.exchanges[tuple(permutation.tolist())] = exchanges
+        return permutation.tolist()
+
+    rows = [permuted(places) for places in pivots.reshape(-1, pivots.shape[-1])]
+    return np.array(rows, np.int64).reshape(_jax.shape(eqn.outvars[0]))
 
 
 @rule_of_numbers("triangular_solve", count=_products)
@@ -120,22 +140,33 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
     def solve(one: Numbers, other: Numbers) -> tuple[Numbers]:
         one = one.T if turned else one
         other = other if params["left_side"] else other.T
-        solution = _substituted(arithmetic, one, other, lower != turned, params["unit_diagonal"])
+        solution = _substituted(u, arithmetic, one, other, lower != turned, params["unit_diagonal"])
         return (solution if params["left_side"] else solution.T,)
 
-    return _each(u, solve, matrix, right)[0]
+    return _each(eqn, solve, matrix, right)[0]
 
 
-def _substituted(a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
-    """Row by row, from the end that is known."""
-    solution = right.copy()
-    size = len(matrix)
-    for i in range(size) if lower else range(size - 1, -1, -1):
-        done = range(i) if lower else range(i + 1, size)
-        for j in range(right.shape[1]):
-            rest = a.minus_products(int(right[i, j]), [matrix[i, k] for k in done], [solution[k, j] for k in done])
-            solution[i, j] = rest if unit else a.div(rest, matrix[i, i])
+def _substituted(u: Unrolling, a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
+    """Row by row, from the end that is known, unless the steps of a factorisation tell it without."""
+    solution, size = right.copy(), len(matrix)
+    for j in range(right.shape[1]):
+        known = u.factors.forward(u, matrix, right[:, j]) if lower and unit else None
+        if known is not None:
+            solution[:, j] = known
+            continue
+        for i in range(size) if lower else range(size - 1, -1, -1):
+            done = slice(0, i) if lower else slice(i + 1, size)
+            rest = a.minus_products(int(right[i, j]), matrix[i, done], solution[done, j])
+            solution[i, j] = rest if unit else _divided(u, a, rest, int(matrix[i, i]))
+        if unit and not lower:
+            u.factors.note_backward(u, matrix, right[:, j], solution[:, j])
     return solution
+
+
+def _divided(u: Unrolling, a: _Arithmetic, number: int, divisor: int) -> int:
+    """A quotient, by the inverse that a factorisation has computed."""
+    inverse = u.factors.reciprocals.get(divisor)
+    return a.div(number, divisor) if inverse is None else a.mul(number, inverse)
 
 
 @rule_of_numbers("cholesky", count=_products)
@@ -143,22 +174,70 @@ def _cholesky(u: Unrolling, eqn: Any, matrix: Numbers) -> Numbers:
     """The lower factor; not a number, all of it, where there is none."""
     _check(u, matrix)
     a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    return _each(eqn, lambda one: (_lower_factor(u, a, one),), matrix)[0]
 
-    def factor(one: Numbers) -> tuple[Numbers]:
-        size = len(one)
-        result = np.full((size, size), a.zero, np.int64)
-        definite = None
-        for j in range(size):
-            rest = a.minus_products(int(one[j, j]), result[j, :j], result[j, :j])
-            positive = a.apply("gt", rest, a.zero)
-            definite = positive if definite is None else a.apply("and", definite, positive)
-            result[j, j] = a.apply("sqrt", rest)
-            inverse = a.div(a.one, result[j, j])
-            for i in range(j + 1, size):
-                result[i, j] = a.mul(a.minus_products(int(one[i, j]), result[i, :j], result[j, :j]), inverse)
-        return (u.apply("select", np.array(definite), result, np.array(a.constant(np.nan))),)
 
-    return _each(u, factor, matrix)[0]
+def _lower_factor(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> Numbers:
+    size = len(matrix)
+    result = np.full((size, size), a.zero, np.int64)
+    inverses: list[int] = []
+    fails = u.builder.constant(False, np.bool_)
+    for j in range(size):
+        rest = a.minus_products(int(matrix[j, j]), result[j, :j], result[j, :j])
+        # What is not a number does not fail: it spreads, as in LAPACK.
+        fails = a.apply("or", fails, a.apply("le", rest, a.zero)) if j else a.apply("le", rest, a.zero)
+        result[j, j] = a.apply("sqrt", rest)
+        inverses.append(a.div(a.one, result[j, j]))
+        for i in range(j + 1, size):
+            result[i, j] = a.mul(a.minus_products(int(matrix[i, j]), result[i, :j], result[j, :j]), inverses[j])
+    flag, nothing, below = np.array(fails), np.array(a.constant(np.nan)), np.tril_indices(size)
+    result[below] = u.apply("select", flag, nothing, result[below])
+    known = u.apply("select", flag, nothing, np.array(inverses, np.int64))
+    u.factors.reciprocals.update(zip(result.diagonal().tolist(), known.tolist(), strict=True))
+    return result
+
+
+@rule_of_numbers("tridiagonal_solve", count=lambda eqn: 16 * prod(_jax.shape(eqn.outvars[0])))
+def _tridiagonal_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
+    """Not a number, all of it, where a pivot is zero."""
+    if eqn.params.get("perturb_singular"):
+        raise NativeError("pivots of tridiagonal systems are not perturbed")
+    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    diagonals = [operand[..., None] for operand in operands[:3]]
+    return _each(eqn, lambda *parts: (_of_three_diagonals(u, a, *parts),), *diagonals, operands[3])[0]
+
+
+def _of_three_diagonals(
+    u: Unrolling, a: _Arithmetic, below: Numbers, on: Numbers, above: Numbers, right: Numbers
+) -> Numbers:
+    """As LAPACK does it: a row changes places with the next where that has the larger entry."""
+    nothing = np.full((len(on), 1), a.zero)
+    # Each row from its diagonal on, when its turn comes.
+    rows = np.concatenate([below, on, above, right], 1)
+    row = np.concatenate([on, above, nothing, right], 1)[:1].ravel()
+    done, singular = [], None
+    for i in range(len(on)):
+        if i + 1 < len(on):
+            stays = np.array(a.apply("ge", *(a.apply("abs", int(number)) for number in (row[0], rows[i + 1, 0]))))
+            other = u.apply("select", stays, rows[i + 1], row)
+            row = u.apply("select", stays, row, rows[i + 1])
+        zero = a.apply("eq", int(row[0]), a.zero)
+        singular = zero if singular is None else a.apply("or", singular, zero)
+        inverse = a.div(a.one, row[0])
+        done.append((inverse, row[1:]))
+        if i + 1 < len(on):
+            taken = u.apply("mul", np.array(a.mul(other[0], inverse)), row[1:])
+            row = np.insert(u.apply("sub", other[1:], taken), 2, a.zero)
+    solution = [nothing[0].repeat(right.shape[1])] * 2
+    for inverse, (second, third, *rest) in reversed(done):
+        found = [
+            a.mul(a.minus_products(number, (second, third), (x, y)), inverse)
+            for number, x, y in zip(rest, solution[-1], solution[-2], strict=True)
+        ]
+        solution.append(np.array(found, np.int64))
+    if singular is None:
+        return right
+    return u.apply("select", np.array(singular), np.array(a.constant(np.nan)), np.array(solution[:1:-1]))
 
 
 @rule_of_numbers("qr", count=_products)
@@ -168,7 +247,7 @@ def _qr(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     if eqn.params.get("pivoting"):
         raise NativeError("pivots of a QR factorisation are not taken")
     a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(u, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
+    return _each(eqn, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
 
 
 def _reflected(a: _Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Numbers]:
@@ -193,10 +272,16 @@ def _reflection(a: _Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
     first = int(column[0])
     if len(column) == 1:
         return [a.one], a.zero, first
+    # Scaled, so that no square is too large or too small to be a number.
+    largest = a.zero
+    for number in column:
+        largest = a.apply("max", largest, a.apply("abs", int(number)))
+    largest = a.select(a.apply("eq", largest, a.zero), a.one, largest)
+    scaled = [a.mul(number, a.div(a.one, largest)) for number in column]
     rest = a.zero
-    for number in column[1:]:
+    for number in scaled[1:]:
         rest = a.add(rest, a.mul(number, number))
-    norm = a.apply("sqrt", a.add(rest, a.mul(first, first)))
+    norm = a.mul(largest, a.apply("sqrt", a.add(rest, a.mul(scaled[0], scaled[0]))))
     corner = a.select(a.apply("ge", first, a.zero), a.apply("neg", norm), norm)
     nothing = a.apply("eq", rest, a.zero)
     # A column that ends in zeros stays as it is.

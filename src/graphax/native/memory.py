@@ -13,6 +13,10 @@ from .statements import Statements
 LINE = 64
 # So many lines ahead of a result its memory is fetched.
 _AHEAD = 4
+# Operands of so many bytes a block are fetched so far ahead.
+_LONG, _FAR = 1 << 11, 1 << 12
+# So many neighbouring elements of an operand are loaded at once.
+_TURNED = 4
 
 
 class Stores(Enum):
@@ -51,6 +55,10 @@ class Memory:
 
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         self.program, self.layout, self.emitter = program, layout, emitter
+        # Neighbouring elements of operands that are loaded already, by operand and first element.
+        self._windows: dict[tuple[int, int], list[Value]] = {}
+        # The lines of operands that are fetched ahead.
+        self._fetched: set[tuple[int, int]] = set()
 
     def loaded(self, operand: int, element: str, kind: str) -> Value:
         """An element of an operand."""
@@ -65,6 +73,8 @@ class Memory:
         if size == 1 or lanes == 1:
             load = f"load {vector}, ptr {place.text}, align {size_of(stored)}, !invariant.load !0"
             return _truth(emitter.write(stored, load), kind)
+        if element.isdecimal():
+            return _truth(self._neighbours(operand, int(element), stored), kind)
         steps = ", ".join(f"i64 {lane * size}" for lane in range(lanes))
         places = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, <{lanes} x i64> <{steps}>")
         symbol = f"@llvm.masked.gather.v{lanes}{stored}.v{lanes}p0"
@@ -73,6 +83,43 @@ class Memory:
         all_lanes = f"<{lanes} x i1> splat (i1 true), {vector} poison"
         gather = f"call {vector} {symbol}(<{lanes} x ptr> {places.text}, i32 {size_of(stored)}, {all_lanes})"
         return _truth(emitter.write(stored, gather), kind)
+
+    def _neighbours(self, operand: int, element: int, kind: str) -> Value:
+        """An element of an operand, loaded with its neighbours and turned: a gather takes several times as long."""
+        size, lanes = prod(self.program.inputs[operand][0]), self.layout.lanes
+        width = min(_TURNED, lanes, 1 << (size.bit_length() - 1))
+        start = min(element // width * width, size - width)
+        if (operand, start) not in self._windows:
+            rows = [self._row(operand, start, range(row, lanes, width), width, kind) for row in range(width)]
+            self._windows[operand, start] = self._exchanged(rows, kind)
+        return self._windows[operand, start][element - start]
+
+    def _row(self, operand: int, start: int, points: range, width: int, kind: str) -> Value:
+        """Neighbouring elements of some points, one point after the other."""
+        emitter, scalar, size = self.emitter, scalar_type(kind), prod(self.program.inputs[operand][0])
+        piece, parts = f"<{width} x {scalar}>", []
+        for point in points:
+            place = self._address(f"%in{operand}", scalar, size, str(start + point * size))
+            load = f"load {piece}, ptr {place.text}, align {size_of(kind)}, !invariant.load !0"
+            parts.append(emitter.write(kind, load))
+            self._fetch_later(operand, place, (start + point * size) * size_of(kind))
+        while len(parts) > 1:
+            piece = f"<{width} x {scalar}>"
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self._shuffled(piece, kind, pair, range(2 * width)) for pair in pairs]
+            width *= 2
+        return parts[0]
+
+    def _fetch_later(self, operand: int, place: Value, offset: int) -> None:
+        """Have the same line of a later block fetched, since little is loaded while a block is computed."""
+        block = self.layout.lanes * self._bytes(operand)
+        if block >= _LONG and (operand, offset // LINE) not in self._fetched:
+            self._fetched.add((operand, offset // LINE))
+            self._prefetch(place, block * max(1, _FAR // block), writing=False)
+
+    def _bytes(self, operand: int) -> int:
+        shape, dtype = self.program.inputs[operand]
+        return int(prod(shape) * dtype.itemsize)
 
     def _everywhere(self, base: str, element: str, stored: str, kind: str) -> Value:
         """One number in memory, in all lanes."""
@@ -118,7 +165,7 @@ class Memory:
         place = self._address(f"%out{result}", scalar, size, element)
         if size == 1 or lanes == 1:
             if self.layout.stores is Stores.PREFETCHED:
-                self._prefetch(place)
+                self._prefetch(place, _AHEAD * LINE, writing=True)
             whole = self.layout.stores is Stores.STREAMED and lanes * size_of(kind) == LINE
             how = f"align {LINE}, !nontemporal !2" if whole else f"align {size_of(kind)}"
             emitter.perform(f"store {emitter.type(kind)} {values[0].text}, ptr {place.text}, {how}")
@@ -128,27 +175,16 @@ class Memory:
             target = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, i64 {point * size}")
             emitter.perform(f"store {piece} {part}, ptr {target.text}, align {size_of(kind)}")
 
-    def _prefetch(self, place: Value) -> None:
-        """Have the line fetched that is written a few blocks later; beyond the end nothing happens."""
-        ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {_AHEAD * LINE}")
+    def _prefetch(self, place: Value, distance: int, writing: bool) -> None:
+        """Have a line fetched that is needed a few blocks later; beyond the end nothing happens."""
+        ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {distance}")
         self.emitter.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 1, i32 3, i32 1)")
+        self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 {int(writing)}, i32 3, i32 1)")
 
     def _turned(self, values: list[Value], kind: str) -> list[tuple[int, str]]:
-        """For each point its elements side by side: a transposition by exchanging ever larger halves."""
+        """For each point its elements side by side."""
         emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
-        vector = emitter.type(kind)
-        step = 1
-        while step < width:
-            upper = [lane if not lane & step else lane + lanes - step for lane in range(lanes)]
-            lower = [lane + step if not lane & step else lane + lanes for lane in range(lanes)]
-            for first in range(width):
-                if first & step:
-                    continue
-                pair = values[first], values[first | step]
-                for position, mask in ((first, upper), (first | step, lower)):
-                    values[position] = self._shuffled(vector, kind, pair, mask)
-            step *= 2
+        vector, values = emitter.type(kind), self._exchanged(values, kind)
         parts = []
         for point in range(lanes):
             block, row = divmod(point, width)
@@ -159,6 +195,22 @@ class Memory:
             wanted = list(range(block * width, block * width + width))
             parts.append((point, self._shuffled(vector, kind, (value, value), wanted).text))
         return parts
+
+    def _exchanged(self, values: list[Value], kind: str) -> list[Value]:
+        """Blocks of lanes, as many as there are values, transposed by exchanging ever larger halves."""
+        lanes, values, step = self.layout.lanes, list(values), 1
+        vector = self.emitter.type(kind)
+        while step < len(values):
+            upper = [lane if not lane & step else lane + lanes - step for lane in range(lanes)]
+            lower = [lane + step if not lane & step else lane + lanes for lane in range(lanes)]
+            for first in range(len(values)):
+                if first & step:
+                    continue
+                pair = values[first], values[first | step]
+                for position, mask in ((first, upper), (first | step, lower)):
+                    values[position] = self._shuffled(vector, kind, pair, mask)
+            step *= 2
+        return values
 
     def _shuffled(self, vector: str, kind: str, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
         mask = ", ".join(f"i32 {lane}" for lane in lanes)

@@ -1,6 +1,6 @@
 """Entries of small arrays by indices that are known only when run: every entry it could be, and a choice."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -13,13 +13,11 @@ from .. import _jax
 from ..errors import NativeError
 from .emit import dtype_of, kind_of
 from .known import Known
-from .unroll import UNSIGNED, Exchange, Numbers, Unrolling
+from .unroll import UNSIGNED, Numbers, Unrolling
 from .unroll_rules import rule_of_numbers
 
 # Beyond this many entries to choose from, XLA reads memory instead.
 _MOST_CHOICES = 64
-# Updates times entries.
-_MOST_MARKS = 1 << 20
 _COMBINED = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}
 
 
@@ -48,9 +46,7 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
     known = Known(u.builder, u.lengths)
     where = known.values(indices)
     if where is None or known.step is not None:
-        raise NativeError("its indices are not known beforehand")
-    if updates.size * x.size > _MOST_MARKS:
-        raise NativeError(f"there are {updates.size:,} updates of {x.size:,} entries")
+        return _combined_anywhere(u, eqn, x, indices, updates)
     result, operation = x.ravel().copy(), _COMBINED[eqn.primitive.name]
     for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where[0], updates.shape), strict=True):
         if place is not None:
@@ -58,18 +54,39 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
     return result.reshape(x.shape)
 
 
-def _places_of(eqn: Any, shape: Sequence[int], indices: np.ndarray, updates: Sequence[int]) -> list[int | None]:
-    """Where each of the updates of a scatter goes: JAX itself is asked, with a one in the place of each."""
-    params, count = eqn.params, prod(updates)
-    units = np.eye(count, dtype=np.int32).reshape(count, *updates)
+def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
+    """The same by indices along one axis that are known only when run: each number, wherever it could go."""
+    numbers, operation = eqn.params["dimension_numbers"], _COMBINED[eqn.primitive.name]
+    axes = numbers.scatter_dims_to_operand_dims
+    if len(axes) != 1 or "CLIP" in str(eqn.params["mode"]).upper():
+        raise NativeError("its indices are not known beforehand")
+    count = x.shape[axes[0]]
+    _check_choices(count)
+    if updates.size * count > _MOST_CHOICES**2:
+        raise NativeError(f"its indices are not known beforehand, and there are {updates.size:,} updates")
+    result = x.ravel().copy()
+    along = [n for n in range(updates.ndim) if n not in numbers.update_window_dims]
+    for start in range(count):
+        places = _places_of(eqn, x.shape, np.full(indices.shape, start, np.int32), updates.shape)
+        for at, place in zip(np.ndindex(*updates.shape), places, strict=True):
+            if place is not None:
+                here = _equal(u, int(indices[(*(at[n] for n in along), 0)]), start)
+                changed = u.builder.apply(operation, int(result[place]), int(updates[at]))
+                result[place] = u.builder.apply("select", here, changed, int(result[place]))
+    return result.reshape(x.shape)
 
-    def marked(unit: Any) -> Any:
-        zeros = jnp.zeros(shape, np.int32)
-        return lax.scatter_add(zeros, indices, unit, params["dimension_numbers"], mode=params["mode"])
+
+def _places_of(eqn: Any, shape: Sequence[int], indices: np.ndarray, updates: Sequence[int]) -> list[int | None]:
+    """Where each of the updates of a scatter goes: its transpose reads the numbers of the places, from one on."""
+    params, numbers = eqn.params, np.arange(1, prod(shape) + 1, dtype=np.float32).reshape(shape)
+
+    def scattered(values: Any) -> Any:
+        zeros = jnp.zeros(shape, np.float32)
+        return lax.scatter_add(zeros, indices, values, params["dimension_numbers"], mode=params["mode"])
 
     with jax.ensure_compile_time_eval():
-        marks = np.asarray(jax.vmap(marked)(units)).reshape(count, -1) if count else np.zeros((0, 1))
-    return [int(row.argmax()) if row.any() else None for row in marks]
+        (found,) = jax.linear_transpose(scattered, jax.ShapeDtypeStruct(tuple(updates), np.float32))(numbers)
+        return [int(number) - 1 if number else None for number in np.asarray(found).ravel()]
 
 
 def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
@@ -77,11 +94,8 @@ def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
     params, numbers = eqn.params, eqn.params["dimension_numbers"]
     axes, sizes = numbers.start_index_map, params["slice_sizes"]
     rows = indices.reshape(-1, len(axes)).tolist()
-    exchanges = u.exchanges.get(tuple(indices.ravel().tolist()))
-    if exchanges is not None and len(axes) == 1 and x.shape[axes[0]] == len(rows):
-        permuted = np.moveaxis(exchanged(u, np.moveaxis(x, axes[0], 0), exchanges), 0, axes[0])
-        windows = [np.take(permuted, [n], axes[0]) for n in range(len(rows))]
-    else:
+    windows = _permuted(u, x, indices, numbers)
+    if windows is None:
         parts = [_part(x, numbers, at) for at in np.ndindex(*indices.shape[:-1])]
         windows = [_window(u, part, axes, sizes, row) for part, row in zip(parts, rows, strict=True)]
     if _fills(params["mode"]):
@@ -98,22 +112,25 @@ def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
     return np.moveaxis(stacked, range(len(shape)), [*behind, *numbers.offset_dims])
 
 
+def _permuted(u: Unrolling, x: Numbers, indices: Numbers, numbers: Any) -> list[Numbers] | None:
+    """The rows of each array of a stack in the order that a factorisation found; None if the indices are others."""
+    count = len(numbers.start_indices_batching_dims)
+    if len(numbers.start_index_map) > 1 or tuple(numbers.start_indices_batching_dims) != tuple(range(count)):
+        return None
+    axis, windows = numbers.start_index_map[0], []
+    for at in np.ndindex(*indices.shape[:count]):
+        permuted = u.factors.permuted(u, np.moveaxis(_part(x, numbers, at), axis, 0), indices[at])
+        if permuted is None:
+            return None
+        windows += [np.moveaxis(row[None], 0, axis) for row in permuted]
+    return windows
+
+
 def _part(x: Numbers, numbers: Any, at: Sequence[int]) -> Numbers:
     """What a row of indices, given by its place, can pick from: along axes that go together, its own entry."""
     for axis, along in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
         x = np.take(x, [at[along]], axis)
     return x
-
-
-def exchanged(u: Unrolling, rows: Numbers, exchanges: Iterable[Exchange]) -> Numbers:
-    """Rows, of which some pairs change places."""
-    rows = rows.copy()
-    for first, second, here in exchanges:
-        rows[first], rows[second] = (
-            u.apply("select", np.array(here), rows[second], rows[first]),
-            u.apply("select", np.array(here), rows[first], rows[second]),
-        )
-    return rows
 
 
 def _sliced(u: Unrolling, eqn: Any, x: Numbers, *starts: Numbers) -> Numbers:
@@ -212,20 +229,6 @@ def _inside(u: Unrolling, row: Sequence[int], limits: Sequence[int]) -> Numbers:
     return np.array(_all(u, flags))
 
 
-@rule_of_numbers("lu_pivots_to_permutation", count=lambda eqn: _places(eqn) * _jax.shape(eqn.invars[0])[-1])
-def _permutation(u: Unrolling, eqn: Any, pivots: Numbers) -> Numbers:
-    """Rows that change places with those that pivots name, one after the other."""
-    result = np.empty(_jax.shape(eqn.outvars[0]), np.int64)
-    for at in np.ndindex(*pivots.shape[:-1]):
-        rows, found = u.constants(np.arange(result.shape[-1]), np.int32)[:, None], []
-        for first, pivot in enumerate(pivots[at]):
-            found += [(first, n, _equal(u, int(pivot), n)) for n in range(first + 1, len(rows))]
-        rows = exchanged(u, rows, found)[:, 0]
-        u.exchanges[tuple(rows.tolist())] = found
-        result[at] = rows
-    return result
-
-
 @rule_of_numbers("sort", count=lambda eqn: _jax.shape(eqn.invars[0])[eqn.params["dimension"]] * _places(eqn))
 def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     """By exchanging neighbours, which leaves equals in their order; what is not a number comes last."""
@@ -241,9 +244,18 @@ def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
                 first, second = column[n], column[n + 1]
                 column[n] = u.apply("select", later, second, first)
                 column[n + 1] = u.apply("select", later, first, second)
-    return [
-        np.moveaxis(np.array(column, np.int64).reshape(len(column), *column[0].shape), 0, axis) for column in columns
-    ]
+    results = [np.array(column, np.int64).reshape(len(column), *column[0].shape) for column in columns]
+    _note_inverses(u, [np.moveaxis(operand, axis, 0) for operand in operands], results)
+    return [np.moveaxis(result, 0, axis) for result in results]
+
+
+def _note_inverses(u: Unrolling, operands: Sequence[Numbers], results: Sequence[Numbers]) -> None:
+    """A permutation that is sorted together with the numbers of its places gives its inverse."""
+    places = u.constants(np.arange(len(operands[0])), np.int32)
+    for at in np.ndindex(*operands[0].shape[1:]):
+        column = (slice(None), *at)
+        if len(operands) == 2 and np.array_equal(operands[1][column], places):
+            u.factors.note_inverse(operands[0][column], results[1][column])
 
 
 def _before(u: Unrolling, floating: bool) -> Callable[[Numbers, Numbers], Numbers]:

@@ -2,6 +2,7 @@
 from elsewhere."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -29,6 +30,10 @@ from .statements import Statements
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
+
+# A step of a loop waits for the one before it, so short ones leave the processor idle unless there are several vectors,
+# as many as registers allow: statements of a step at most, and vectors.
+_SIDE_BY_SIDE = ((120, 4), (1_000, 2))
 
 # Results of so many bytes do not fit the cache of a core, or leave all caches before anything reads them.
 _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
@@ -164,9 +169,17 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 
 def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> PointLayout:
     widest = 64 if any(s.kind in ("f64", "i64", "u64") for s in statements.statements) else 32
-    most = host.host().vector_bits // widest
+    most = host.host().vector_bits // widest * _vectors(statements)
     lanes = min(most, 1 << ((batch or 1).bit_length() - 1))
     return PointLayout(lanes, batched, _stores(statements, batch or 1) if lanes == most else Stores.CACHED)
+
+
+def _vectors(statements: Statements) -> int:
+    """How many vectors are computed side by side."""
+    if not statements.loops:
+        return 1
+    largest = max(Counter(s.scope for s in statements.statements).values())
+    return next((vectors for most, vectors in _SIDE_BY_SIDE if largest <= most), 1)
 
 
 def _stores(statements: Statements, batch: int) -> Stores:

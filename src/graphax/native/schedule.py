@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from .statements import Statement, Statements
+from .statements import STORED, Statement, Statements
 
 # Vector registers that are not needed for something else, on a machine that has 32.
 REGISTERS = 26
@@ -71,7 +71,7 @@ def _scheduled(
 def schedule(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:
     """The best of the order as written, depth first from the results, and one that is greedy for few live values."""
     candidates = (
-        list(range(len(statements))),
+        _as_written(statements),
         _depth_first(statements, results),
         _greedy(statements, results),
     )
@@ -94,6 +94,15 @@ def pressure(statements: Sequence[Statement], results: Sequence[int], order: Seq
         beyond += max(0, alive - REGISTERS)
         alive -= ends.pop(time, 0)
     return beyond, total
+
+
+def _as_written(statements: Sequence[Statement]) -> list[int]:
+    """In turn, but numbers that are in memory when they are first used."""
+    order: dict[int, None] = {}
+    for number, statement in enumerate(statements):
+        if statement.operation not in STORED or statement.operands:
+            order.update(dict.fromkeys((*statement.operands, number)))
+    return list(order | dict.fromkeys(range(len(statements))))
 
 
 def _depth_first(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:

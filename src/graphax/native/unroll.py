@@ -14,13 +14,14 @@ from .. import _jax
 from .._jax import Literal, Program
 from ..errors import NativeError
 from .emit import kind_of
+from .factors import Factors
 from .known import Known
 from .needed import needed
 from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
 from .statements import StatementBuilder, Statements
 
 # Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
-LIMIT = 50_000
+LIMIT = 64_000
 # Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
 _MARGIN = 4
 
@@ -31,8 +32,6 @@ _OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "div", "re
 _OF_TRUTH_VALUES = {"max": "or", "min": "and"}
 
 Numbers = np.ndarray
-# Two rows that change places if a statement is true.
-Exchange = tuple[int, int, int]
 UnrollRule = Callable[..., Any]
 RULES: dict[str, UnrollRule] = {}
 
@@ -43,8 +42,7 @@ class Unrolling:
     def __init__(self, limit: int, required: bool = False):
         self.builder = StatementBuilder()
         self.limit, self.required = limit, required
-        # For permutations that a factorisation made, the exchanges that they consist of.
-        self.exchanges: dict[tuple[int, ...], list[Exchange]] = {}
+        self.factors = Factors()
         # The innermost loop, and how many steps each has.
         self.scope = 0
         self.lengths: list[int | None] = [1]

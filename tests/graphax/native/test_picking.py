@@ -32,6 +32,22 @@ def test_entries_by_indices_that_are_not_known(name):
     assert_same(jax.jit(jax.vmap(natively(CASES[name])))(x, i), jax.vmap(CASES[name])(x, i), 1e-12)
 
 
+@pytest.mark.parametrize("mode", ["promise_in_bounds", "drop"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, i, mode: x.at[i].add(x[:3] * 2, mode=mode),
+        lambda x, i, mode: x.at[:, i].multiply(x[:, 1:4], mode=mode),
+        lambda x, i, mode: x.at[i].max(0.3, mode=mode),
+        lambda x, i, mode: jax.vmap(lambda row, v: row.at[i].add(v, mode=mode))(x, x[:, :3]),
+    ],
+)
+def test_numbers_are_combined_by_indices_that_are_not_known(function, mode):
+    x, i = array(9, 4, 5, seed=1), np.random.default_rng(0).integers(-2, 4 if mode[0] == "p" else 7, (9, 3))
+    way = lambda x, i: [function(x, i, mode)]
+    assert_same(jax.jit(jax.vmap(natively(way)))(x, i), jax.vmap(way)(x, i), 1e-12)
+
+
 INDEX = np.array([2, 0, 2, 9])
 
 
@@ -41,6 +57,7 @@ INDEX = np.array([2, 0, 2, 9])
         lambda x: x.at[INDEX].add(2.0 * jnp.arange(4.0)[:, None]),
         lambda x: x.at[1:, INDEX[:3]].multiply(x[0, 0]),
         lambda x: x.at[2:].divide(3.0),
+        lambda x: jnp.zeros((60, 4, 5)).at[:, 1:].add(x[None, 1:] * jnp.arange(60.0)[:, None, None]),
         lambda x: x.at[INDEX, 1].min(-0.5),
         lambda x: x.at[0].max(x[1], mode="drop"),
         lambda x: x.at[np.zeros(0, int)].add(1.0),
