@@ -17,7 +17,7 @@ from .entries import Sparsity, known_entries, sparsity_of
 from .labelled import NONE, Lists, reshaped, summed_in_groups, transposed
 from .part import Part
 from .products import Product
-from .structure import Structure, canonical
+from .structure import Structure, canonical, zero
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 
@@ -259,6 +259,27 @@ class JacobianBlock:
         """The block with output and input exchanged."""
         return JacobianBlock(tuple(each.transpose() for each in self.parts), self.dtype)
 
+    @property
+    def T(self) -> "JacobianBlock":
+        """Like `transpose`."""
+        return self.transpose()
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with another block, which is a block without structural zeros again, or with a tangent."""
+        if not isinstance(other, JacobianBlock):
+            return self.apply(other)
+        (out_shape, middle), (shape, inp_shape) = (_sides(block) for block in (self, other))
+        if middle != shape:
+            raise ValueError(
+                f"a block by an input of shape {middle} does not multiply one of an output of shape {shape}"
+            )
+        left, right = (JacobianBlock(block._nonzero, block._dtype()) for block in (self, other))
+        dtype = jnp.result_type(left._dtype(), right._dtype())
+        product = compose(left, right, whole=False) if left.parts and right.parts else None
+        if product is None:
+            return JacobianBlock.of(zero(out_shape, inp_shape), None, dtype)
+        return settled(product).mapped(lambda each: each, dtype)
+
     def mapped(self, change: Callable[[Part], Part], dtype: Any = None) -> "JacobianBlock":
         """The block with every part changed."""
         return JacobianBlock(tuple(map(change, self.parts)), self.dtype if dtype is None else dtype)
@@ -290,6 +311,11 @@ class JacobianBlock:
     def _check_values(self) -> None:
         for each in self.parts:
             each.check_values()
+
+
+def _sides(block: JacobianBlock) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shapes of the output and of the input."""
+    return block.parts[0].structure.out_shape, block.parts[0].structure.inp_shape
 
 
 def _worth_scattering(structure: AnyStructure) -> bool:
