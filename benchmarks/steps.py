@@ -6,7 +6,8 @@ An implicit step of a stiff reaction, Newton's method for 3, 6 and 12 unknowns, 
 point by `jax.jacfwd` with `jnp.linalg.solve` under `jax.jit(jax.vmap(...))`, by the same function as a kernel with
 `jacve` in it, and the ratio beside the one that is promised. Times are the shortest of several rounds, in turns. The
 last column is how long the first call of the kernel takes, compiling included, unless the kernel is on disk. Of linear
-systems also the residuals beside LAPACK's, on random, graded and nearly singular matrices.
+systems also the residuals beside LAPACK's, on random, graded and nearly singular matrices. Then the normal equations of
+least squares beside their Jacobian alone.
 """
 
 import argparse
@@ -130,6 +131,42 @@ def steps(points: int, repeat: int, dtype: Any) -> None:
         Line(name, newton(forward(chain)), newton(ours), (x, load), promised, tolerance).print(repeat)
 
 
+def reprojection(parameters, observed):
+    """How far a weighted point is from where a camera with 11 parameters saw it."""
+    import jax.numpy as jnp
+
+    turn, shift, focal, centre, radial, point, weight = jnp.split(parameters, np.cumsum([3, 3, 1, 2, 2, 3]))
+    angle = jnp.sqrt(turn @ turn + 1e-12)
+    axis, moved = turn / angle, point - shift
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    turned = cosine * moved + sine * jnp.cross(axis, moved) + (1 - cosine) * (axis @ moved) * axis
+    image = turned[:2] / turned[2]
+    square = image @ image
+    return weight * (focal * (1 + square * (radial[0] + square * radial[1])) * image + centre - observed)
+
+
+def normal_equations(points: int, repeat: int, dtype: Any) -> None:
+    """What Gauss-Newton takes beside the Jacobian alone, summed over 64 observations of each of fewer points."""
+    import jax
+    import jax.numpy as jnp
+
+    import graphax as gx
+
+    many, rng = 64, np.random.default_rng(0)
+    usual = np.array([0.2, 0.1, -0.3, 0.1, 0.2, -4.0, 1.0, 0.1, 0.1, 0.02, 0.01, 0.3, -0.4, 0.5, 1.0])
+    x = jnp.asarray(usual * (1 + 0.1 * rng.random((points // many, 15))), dtype)
+    seen = jnp.asarray(rng.normal(size=(points // many, many, 2)), dtype)
+    jacobians = jax.jit(jax.vmap(jax.vmap(gx.jacve(reprojection, backend="native"), in_axes=(None, 0))))
+    equations = jax.jit(jax.vmap(gx.gauss_newton(reprojection, in_axes=(0,), backend="native")))
+    found, rows = equations(x, seen), jacobians(x, seen)
+    np.testing.assert_allclose(found.matrix, np.einsum("pkij,pkil->pjl", rows, rows), rtol=1e-3, atol=1e-3)
+    rounds = [[median(way, (x, seen), 3) for way in (jacobians, equations)] for _ in range(max(1, repeat))]
+    times = np.min(rounds, axis=0) / seen[..., 0].size * 1e9
+    print("\n| least squares | Jacobian alone [ns] | normal equations [ns] | ratio | promised |\n|---|--:|--:|--:|--:|")
+    figures = f"{times[0]:.1f} | {times[1]:.1f} | **{times[1] / times[0]:.2f}** | at most 1.5"
+    print(f"| reprojection, 2 × 15, {many} observations | {figures} |", flush=True)
+
+
 def matrices(kind: str, count: int, size: int, dtype: Any) -> np.ndarray:
     rng = np.random.default_rng(size)
     random = rng.normal(size=(count, size, size))
@@ -213,6 +250,7 @@ def main() -> int:
     print("| step | JAX [ns] | kernel [ns] | ratio | promised | first call [s] |\n|---|--:|--:|--:|--:|--:|")
     steps(arguments.points, arguments.repeat, dtype)
     solves(arguments.points, arguments.repeat, dtype)
+    normal_equations(arguments.points, arguments.repeat, dtype)
     if arguments.solvers:
         print()
         step_solvers.measure(10_000, 3)

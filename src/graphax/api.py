@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any
 
-import jax
-from jax.tree_util import tree_flatten, tree_unflatten
+from jax.tree_util import tree_unflatten
 
 from . import _jax
-from .backend import check_backend, run
+from .backend import check_backend, compiled, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
 from .hessian import hessian_program
@@ -204,18 +203,7 @@ def kernel(function: Callable, *, backend: str = "auto") -> Callable:
         raise TypeError(f"graphax.kernel takes a function, but got {function!r}")
     check_backend(backend)
 
-    @jax.jit
-    @wraps(function)
-    def compiled(*args: Any, **kwargs: Any):
-        leaves, tree = tree_flatten((args, kwargs))
-
-        def flat(*leaves: Any):
-            args, kwargs = tree_unflatten(tree, leaves)
-            return function(*args, **kwargs)
-
-        return run(flat, leaves, backend)
-
-    return compiled
+    return compiled(function, backend)
 
 
 def build_graph(

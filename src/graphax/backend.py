@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+import jax
 from jax.tree_util import tree_flatten, tree_unflatten
 
 from . import _jax
@@ -72,6 +74,26 @@ def run(
         left_to_xla(str(error))
     # What has been traced is not traced again.
     return (otherwise or function)(*args) if flat is None or otherwise else flat.run(flat.program)
+
+
+def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:
+    """``function`` of pytrees under `jax.jit`, run by a backend; where there is no kernel, ``otherwise`` if given."""
+
+    def flattened(of: Callable, tree: Any) -> Callable:
+        def flat(*leaves: Any) -> Any:
+            args, kwargs = tree_unflatten(tree, leaves)
+            return of(*args, **kwargs)
+
+        return flat
+
+    @jax.jit
+    @wraps(function)
+    def on_backend(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_flatten((args, kwargs))
+        instead = None if otherwise is None else flattened(otherwise, tree)
+        return run(flattened(function, tree), leaves, backend, otherwise=instead)
+
+    return on_backend
 
 
 def _check_available(args: Sequence[Any], required: bool) -> None:

@@ -1,13 +1,16 @@
 """Least squares: what a Gauss-Newton step needs, without the Jacobian."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from .api import kernel, value_and_jacve
+from .api import value_and_jacve
+from .backend import check_backend, compiled
 from .errors import GraphaxError
 from .trace import check_function
 
@@ -16,7 +19,7 @@ class NormalEquations(NamedTuple):
     """Of residuals r with the Jacobian J and weights W: ``matrix @ step = -gradient`` is the step of Gauss and Newton.
 
     Attributes:
-        value: r, as the function returns it.
+        value: r, as the function returns it; with ``in_axes`` those of all observations, along the first axis.
         matrix: JᵀWJ, exactly symmetric; rows and columns are the numbers of the first argument, one after the other.
         gradient: JᵀWr.
     """
@@ -26,13 +29,18 @@ class NormalEquations(NamedTuple):
     gradient: jax.Array
 
 
-def gauss_newton(function: Callable, *, order: Any = "auto", backend: str = "auto") -> Callable:
+def gauss_newton(
+    function: Callable, in_axes: Sequence[Any] | None = None, *, order: Any = "auto", backend: str = "auto"
+) -> Callable:
     """The normal equations of the residuals ``function`` by its first argument.
 
     Where this is mapped it is one kernel: half of the matrix is computed, and the Jacobian never leaves registers.
 
     Args:
         function: from a pytree of arrays, and further arguments, to a pytree of residuals.
+        in_axes: for each of the further arguments the axis of its observations, or None, as in `jax.vmap`. The
+            residuals are then those of one observation, and the equations are summed over all. In a kernel this is a
+            loop, whose code does not grow with the observations.
         order: an elimination order for the Jacobian, as in `jacve`.
         backend: as in `kernel`.
 
@@ -41,32 +49,84 @@ def gauss_newton(function: Callable, *, order: Any = "auto", backend: str = "aut
         number, or an array for each array of residuals.
     """
     check_function(function)
+    check_backend(backend)
 
-    def normal_equations(x: Any, *args: Any, weights: Any = None, **kwargs: Any) -> NormalEquations:
-        start, unravel = ravel_pytree(x)
+    def at_once(x: Any, *args: Any, weights: Any = None, **kwargs: Any) -> NormalEquations:
+        def everything(x: Any) -> Any:
+            if in_axes is None:
+                return function(x, *args, **kwargs)
+            return jax.vmap(lambda *args: function(x, *args, **kwargs), in_axes=_checked(in_axes, args))(*args)
 
-        def residuals(flat: jax.Array) -> tuple[jax.Array, Any]:
-            value = function(unravel(flat), *args, **kwargs)
-            return ravel_pytree(value)[0], value
+        return _normal_equations(everything, x, weights, order)
 
-        (flat, value), jacobian = value_and_jacve(residuals, has_aux=True, order=order, backend="xla")(start)
-        if jnp.iscomplexobj(jacobian):
-            raise GraphaxError("gauss_newton is for real residuals of real arguments")
-        weighted = jacobian if weights is None else _broadcast(weights, value)[:, None] * jacobian
-        products = jacobian.T @ weighted
-        # Mirrored, so that a kernel does not compute the other half.
-        matrix = jnp.triu(products) + jnp.triu(products, 1).T
-        return NormalEquations(value, matrix, weighted.T @ flat)
+    def one_by_one(x: Any, *args: Any, weights: Any = None, **kwargs: Any) -> NormalEquations:
+        axes = _checked(in_axes, args)
+        spread = _of_observations(function, x, args, axes, kwargs, weights)
+        moved = [None if axis is None else _first(argument, axis) for argument, axis in zip(args, axes, strict=True)]
 
-    return kernel(normal_equations, backend=backend)
+        def add(totals: tuple[jax.Array, jax.Array], here: Any) -> tuple[Any, Any]:
+            slices, weights = here
+            now = [given if axis is None else own for given, own, axis in zip(args, slices, axes, strict=True)]
+            found = _normal_equations(lambda x: function(x, *now, **kwargs), x, weights, order)
+            return (totals[0] + found.matrix[upper], totals[1] + found.gradient), found.value
+
+        start, _ = ravel_pytree(x)
+        upper = np.triu_indices(start.size)
+        zeros = jnp.zeros(len(upper[0]), start.dtype), jnp.zeros(start.size, start.dtype)
+        (half, gradient), value = lax.scan(add, zeros, (moved, spread))
+        places = np.zeros((start.size, start.size), np.int32)
+        places[upper] = places.T[upper] = np.arange(len(upper[0]))
+        return NormalEquations(value, half[places], gradient)
+
+    return compiled(at_once, backend) if in_axes is None else compiled(one_by_one, backend, otherwise=at_once)
 
 
-def _broadcast(weights: Any, value: Any) -> jax.Array:
+def _normal_equations(residuals: Callable, x: Any, weights: Any, order: Any) -> NormalEquations:
+    start, unravel = ravel_pytree(x)
+
+    def flattened(flat: jax.Array) -> tuple[jax.Array, Any]:
+        value = residuals(unravel(flat))
+        return ravel_pytree(value)[0], value
+
+    (flat, value), jacobian = value_and_jacve(flattened, has_aux=True, order=order, backend="xla")(start)
+    if jnp.iscomplexobj(jacobian):
+        raise GraphaxError("gauss_newton is for real residuals of real arguments")
+    weighted = jacobian if weights is None else ravel_pytree(_broadcast(weights, value))[0][:, None] * jacobian
+    products = jacobian.T @ weighted
+    # Mirrored, so that a kernel does not compute the other half.
+    above = np.tri(start.size, dtype=bool).T
+    return NormalEquations(value, jnp.where(above, products, products.T), weighted.T @ flat)
+
+
+def _checked(in_axes: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+    axes = tuple(in_axes)
+    if len(axes) != len(args) or all(axis is None for axis in axes):
+        raise GraphaxError(
+            f"in_axes has an axis or None for each argument behind the first, and at least one axis, but is {axes} for "
+            f"{len(args)} arguments"
+        )
+    return axes
+
+
+def _first(argument: Any, axis: int) -> Any:
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, axis, 0), argument)
+
+
+def _of_observations(
+    function: Callable, x: Any, args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], weights: Any
+) -> Any:
+    """The weights of each observation, along the first axis; None for none."""
+    if weights is None:
+        return None
+    mapped = jax.vmap(lambda *args: function(x, *args, **kwargs), in_axes=tuple(axes))
+    return _broadcast(weights, jax.eval_shape(mapped, *args))
+
+
+def _broadcast(weights: Any, value: Any) -> Any:
     """Weights as one number for each residual."""
     if jax.tree_util.all_leaves([weights]) and jnp.ndim(weights) == 0:
         weights = jax.tree.map(lambda r: jnp.full(jnp.shape(r), weights), value)
     try:
-        matching = jax.tree.map(lambda r, w: jnp.broadcast_to(w, jnp.shape(r)), value, weights)
+        return jax.tree.map(lambda r, w: jnp.broadcast_to(w, jnp.shape(r)), value, weights)
     except ValueError as error:
         raise GraphaxError(f"weights are one number, or arrays like those of the residuals: {error}") from None
-    return ravel_pytree(matching)[0]

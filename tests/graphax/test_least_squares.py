@@ -78,3 +78,35 @@ def test_weights_of_another_shape_are_refused(weights, message):
 def test_complex_residuals_are_refused():
     with pytest.raises((gx.GraphaxError, TypeError), match="real"):
         gx.gauss_newton(lambda x: x * 1j)(jnp.ones(2))
+
+
+OBSERVED = {
+    "none": None,
+    "a number": 2.5,
+    "arrays": {"pixel": 1 + array(6, 2, seed=5) ** 2, "size": np.full((6, 1), 0.5)},
+}
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+@pytest.mark.parametrize("backend", ["auto", "native", "xla"])
+def test_sums_over_observations(name, backend):
+    seen, weights = np.moveaxis(SEEN + array(6, 2, seed=4), 0, 1), OBSERVED[name]
+    all_at_once = gx.gauss_newton(lambda p: jax.vmap(lambda s: reprojection(p, s), in_axes=1)(seen))
+    found = gx.gauss_newton(reprojection, in_axes=(1,), backend=backend)(POINT, seen, weights=weights)
+    assert_same(found, all_at_once(POINT, weights=weights), 1e-10)
+    np.testing.assert_array_equal(found.matrix, found.matrix.T)
+
+
+def test_sums_over_observations_of_many_points():
+    several = jax.tree.map(lambda x: x * (1 + 0.05 * array(7, *x.shape, seed=3)), POINT)
+    seen, scale = SEEN + array(7, 20, 2, seed=4), 1 + array(7, seed=6) ** 2
+    residuals = lambda p, s, scale: jax.tree.map(lambda r: scale * r, reprojection(p, s))
+    found = jax.vmap(gx.gauss_newton(residuals, in_axes=(0, None), backend="native"))(several, seen, scale)
+    want = jax.vmap(gx.gauss_newton(residuals, in_axes=(0, None), backend="xla"))(several, seen, scale)
+    assert_same(found, want, 1e-9)
+
+
+@pytest.mark.parametrize("in_axes", [(), (None,), (0, 0)])
+def test_axes_that_do_not_fit_are_refused(in_axes):
+    with pytest.raises(gx.GraphaxError, match="at least one axis"):
+        gx.gauss_newton(reprojection, in_axes=in_axes)(POINT, SEEN)
