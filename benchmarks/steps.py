@@ -218,6 +218,9 @@ def structured(points: int, repeat: int, dtype: Any) -> None:
         right = jnp.asarray(a[:, 0])
         Line(f"definite, {size}", definite, definite, (products, right)).print(repeat)
         Line(f"tridiagonal, {size}", tridiagonal, tridiagonal, (diagonals, right)).print(repeat)
+    for size in (2, 3, 4):
+        a = matrices("random", points, size, dtype)
+        Line(f"eigenvalues, {size}", jnp.linalg.eigvalsh, jnp.linalg.eigvalsh, (jnp.asarray(a),)).print(repeat)
 
 
 def _residual(a: np.ndarray, x: np.ndarray, right: np.ndarray) -> np.ndarray:

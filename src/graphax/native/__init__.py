@@ -11,7 +11,7 @@ from math import prod
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from . import control_rules, host, linear_rules, picking
+from . import control_rules, eigen_rules, host, linear_rules, picking
 from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
@@ -31,7 +31,7 @@ STATEMENTS_OF_A_RESULT = 4
 MANY_ELEMENTS = 1_000
 
 # Imported for the rules that they register.
-RULES_OF = control_rules, linear_rules, picking
+RULES_OF = control_rules, eigen_rules, linear_rules, picking
 
 
 def check_available(required: bool) -> None:

@@ -22,7 +22,7 @@ def _products(eqn: Any) -> int:
     return prod(_jax.shape(eqn.outvars[0])) * min(shape[-2:])
 
 
-class _Arithmetic:
+class Arithmetic:
     """Single numbers of one dtype, with names for what is done to them."""
 
     def __init__(self, u: Unrolling, dtype: Any):
@@ -56,7 +56,7 @@ def _check(u: Unrolling, matrix: Numbers) -> None:
         raise NativeError(f"a matrix of {rows} by {columns} is left to LAPACK, which takes over beyond {most}")
 
 
-def _each(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]:
+def each_matrix(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]:
     """The results of an equation by a function of matrices, for each matrix of a stack."""
     leading = arrays[0].shape[:-2]
     stacks = [array.reshape(prod(leading), *array.shape[len(leading) :]) for array in arrays]
@@ -69,11 +69,11 @@ def _each(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]:
 def _lu(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     """Factors, pivots and the permutation that they amount to."""
     _check(u, matrix)
-    arithmetic = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(eqn, lambda one: _factored(u, arithmetic, one), matrix)
+    arithmetic = Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    return each_matrix(eqn, lambda one: _factored(u, arithmetic, one), matrix)
 
 
-def _factored(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def _factored(u: Unrolling, a: Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """Column by column, each of which stays in registers while all earlier steps are applied to it."""
     rows, columns = matrix.shape
     steps: list[Step] = []
@@ -98,7 +98,7 @@ def _factored(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> tuple[Numbers, N
     return lu, np.array(pivots, np.int64), permutation
 
 
-def _pivot(u: Unrolling, a: _Arithmetic, column: Numbers, first: int) -> tuple[int, Exchange]:
+def _pivot(u: Unrolling, a: Arithmetic, column: Numbers, first: int) -> tuple[int, Exchange]:
     """The row of the largest entry from ``first`` on, the first of several, and the exchange that brings it there."""
     sizes = [a.apply("abs", int(number)) for number in column[first:]]
     best, place = sizes[0], u.builder.constant(first, np.int32)
@@ -133,7 +133,7 @@ def _permutation(u: Unrolling, eqn: Any, pivots: Numbers) -> Numbers:
 def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -> Numbers:
     params = eqn.params
     _check(u, matrix)
-    arithmetic = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    arithmetic = Arithmetic(u, _jax.dtype(eqn.invars[0]))
     # From the right is from the left, of everything transposed.
     turned, lower = params["transpose_a"] != (not params["left_side"]), params["lower"]
 
@@ -143,10 +143,10 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
         solution = _substituted(u, arithmetic, one, other, lower != turned, params["unit_diagonal"])
         return (solution if params["left_side"] else solution.T,)
 
-    return _each(eqn, solve, matrix, right)[0]
+    return each_matrix(eqn, solve, matrix, right)[0]
 
 
-def _substituted(u: Unrolling, a: _Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
+def _substituted(u: Unrolling, a: Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
     """Row by row, from the end that is known, unless the steps of a factorisation tell it without."""
     solution, size = right.copy(), len(matrix)
     for j in range(right.shape[1]):
@@ -163,7 +163,7 @@ def _substituted(u: Unrolling, a: _Arithmetic, matrix: Numbers, right: Numbers, 
     return solution
 
 
-def _divided(u: Unrolling, a: _Arithmetic, number: int, divisor: int) -> int:
+def _divided(u: Unrolling, a: Arithmetic, number: int, divisor: int) -> int:
     """A quotient, by the inverse that a factorisation has computed."""
     inverse = u.factors.reciprocals.get(divisor)
     return a.div(number, divisor) if inverse is None else a.mul(number, inverse)
@@ -173,11 +173,11 @@ def _divided(u: Unrolling, a: _Arithmetic, number: int, divisor: int) -> int:
 def _cholesky(u: Unrolling, eqn: Any, matrix: Numbers) -> Numbers:
     """The lower factor; not a number, all of it, where there is none."""
     _check(u, matrix)
-    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(eqn, lambda one: (_lower_factor(u, a, one),), matrix)[0]
+    a = Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    return each_matrix(eqn, lambda one: (_lower_factor(u, a, one),), matrix)[0]
 
 
-def _lower_factor(u: Unrolling, a: _Arithmetic, matrix: Numbers) -> Numbers:
+def _lower_factor(u: Unrolling, a: Arithmetic, matrix: Numbers) -> Numbers:
     size = len(matrix)
     result = np.full((size, size), a.zero, np.int64)
     inverses: list[int] = []
@@ -202,13 +202,13 @@ def _tridiagonal_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
     """Not a number, all of it, where a pivot is zero."""
     if eqn.params.get("perturb_singular"):
         raise NativeError("pivots of tridiagonal systems are not perturbed")
-    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    a = Arithmetic(u, _jax.dtype(eqn.invars[0]))
     diagonals = [operand[..., None] for operand in operands[:3]]
-    return _each(eqn, lambda *parts: (_of_three_diagonals(u, a, *parts),), *diagonals, operands[3])[0]
+    return each_matrix(eqn, lambda *parts: (_of_three_diagonals(u, a, *parts),), *diagonals, operands[3])[0]
 
 
 def _of_three_diagonals(
-    u: Unrolling, a: _Arithmetic, below: Numbers, on: Numbers, above: Numbers, right: Numbers
+    u: Unrolling, a: Arithmetic, below: Numbers, on: Numbers, above: Numbers, right: Numbers
 ) -> Numbers:
     """As LAPACK does it: a row changes places with the next where that has the larger entry."""
     nothing = np.full((len(on), 1), a.zero)
@@ -246,11 +246,11 @@ def _qr(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     _check(u, matrix)
     if eqn.params.get("pivoting"):
         raise NativeError("pivots of a QR factorisation are not taken")
-    a = _Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    return _each(eqn, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
+    a = Arithmetic(u, _jax.dtype(eqn.invars[0]))
+    return each_matrix(eqn, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
 
 
-def _reflected(a: _Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Numbers]:
+def _reflected(a: Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Numbers]:
     rows, columns = matrix.shape
     upper, reflections = matrix.copy(), []
     for k in range(min(rows, columns)):
@@ -267,7 +267,7 @@ def _reflected(a: _Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Nu
     return q, upper[:width]
 
 
-def _reflection(a: _Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
+def _reflection(a: Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
     """The vector of a reflection, which begins with one, its scale, and what becomes of the first entry."""
     first = int(column[0])
     if len(column) == 1:
@@ -290,7 +290,7 @@ def _reflection(a: _Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
     return [a.one, *(a.mul(number, inverse) for number in column[1:])], scale, a.select(nothing, first, corner)
 
 
-def _applied(a: _Arithmetic, vector: list[int], scale: int, column: Numbers) -> list[int]:
+def _applied(a: Arithmetic, vector: list[int], scale: int, column: Numbers) -> list[int]:
     along = int(column[0])
     for v, number in zip(vector[1:], column[1:], strict=True):
         along = a.add(along, a.mul(v, number))
