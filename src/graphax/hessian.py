@@ -47,8 +47,11 @@ class SymmetricHessian:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is one real result, real arguments and real values in between, and no loops."""
+        """Whether there is one real result, real arguments and real values in between, no loops and no collectives."""
         traced = self.pipeline.traced
+        # Adjoints of a collective are those of all points, which is another derivative.
+        if any(map(_jax.is_collective, _jax.all_equations(traced.program.equations))):
+            return False
         outputs = traced.program.outputs[: traced.out_count]
         ends = [_jax.dtype(atom) for atom in (*outputs, *traced.program.inputs)]
         if [_jax.shape(atom) for atom in outputs] != [()] or not all(_is_floating(dtype) for dtype in ends):

@@ -71,8 +71,8 @@ def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, upd
         for at, place in zip(np.ndindex(*updates.shape), places, strict=True):
             if place is not None:
                 here = _equal(u, int(indices[(*(at[n] for n in along), 0)]), start)
-                changed = u.builder.apply(operation, int(result[place]), int(updates[at]))
-                result[place] = u.builder.apply("select", here, changed, int(result[place]))
+                changed = u.apply(operation, np.array(result[place]), np.array(updates[at]))
+                result[place] = u.builder.apply("select", here, int(changed), int(result[place]))
     return result.reshape(x.shape)
 
 

@@ -92,3 +92,15 @@ def test_pivots_as_a_permutation():
         return [lax.linalg.lu_pivots_to_permutation(pivots, 4)]
 
     assert_same(jax.jit(jax.vmap(natively(permutation)))(pivots), jax.vmap(permutation)(pivots), 0)
+
+
+@pytest.mark.parametrize("update", ["add", "multiply", "min", "max"])
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.float64])
+def test_updates_by_indices_known_only_when_run(update, dtype):
+    """Truth values are combined in their own way."""
+    x, numbers = (array(9, 4, seed=n).round(1) * 10 for n in (1, 2))
+    x, numbers = ((v > 0 if dtype is bool else v).astype(dtype) for v in (x, numbers))
+    indices = np.random.default_rng(3).integers(-1, 5, (9, 4))
+    function = lambda x, i, u: getattr(x.at[i], update)(u)
+    got = jax.jit(jax.vmap(natively(lambda *args: [function(*args)])))(x, indices, numbers)[0]
+    np.testing.assert_array_equal(got, jax.vmap(function)(x, indices, numbers))
