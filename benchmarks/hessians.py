@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +21,8 @@ from steps import median
 import graphax as gx
 from alphagrad.tasks import TASKS
 from alphagrad.tasks.finance import black_scholes_price, sabr_volatility
-from graphax import _jax, labelled, part
+from graphax import _jax
+from graphax.labelled import nothing_told_apart
 from graphax.native.unroll import unroll
 
 # Long programs are counted, however long they would take to compile.
@@ -107,15 +107,10 @@ def twice(case: Case, backend: str) -> Callable:
     return gx.jacve(gradient, case.argnums, backend=backend)
 
 
-def operations(function: Callable, args: Sequence[Any]) -> int:
-    program, _ = _jax.open_program(lambda *args: jax.tree.leaves(function(*args)), args)
+def operations(function: Callable, args: Sequence[Any], zeros_spared: bool = True) -> int:
+    with nothing_told_apart(zeros_spared):
+        program, _ = _jax.open_program(lambda *args: jax.tree.leaves(function(*args)), args)
     return unroll(program, MOST, True).operations
-
-
-def with_zeros_counted(count: Callable[[], int]) -> int:
-    zero = lambda values: np.zeros((), values.dtype)  # noqa: E731
-    with mock.patch.object(labelled, "nothing_like", zero), mock.patch.object(part, "nothing_like", zero):
-        return count()
 
 
 def times(case: Case, args: Sequence[Any], batch: int, repeat: int) -> list[float]:
@@ -151,7 +146,7 @@ def main() -> int:
             continue
         args = [jnp.asarray(x, np.float32 if arguments.float32 else np.float64) for x in case.args]
         symmetric = gx.hessve(case.function, case.argnums, backend="xla")
-        before = with_zeros_counted(lambda: operations(twice(case, "xla"), args))  # noqa: B023
+        before = operations(twice(case, "xla"), args, zeros_spared=False)
         counts = [before, operations(twice(case, "xla"), args), operations(symmetric, args)]
         ratios.append(counts[2] / counts[0])
         measured = times(case, args, arguments.batch, arguments.repeat)

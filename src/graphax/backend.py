@@ -11,6 +11,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from . import _jax
 from ._jax import Program
 from .errors import GraphaxError, NativeError
+from .labelled import nothing_told_apart
 from .notices import left_to_xla
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class _Flat:
             trees.append(tree)
             return results
 
-        program, operands = _jax.open_program(flat, args, largest_held)
+        with nothing_told_apart():
+            program, operands = _jax.open_program(flat, args, largest_held)
         return _Flat(program, operands, trees[-1])
 
     def run(self, by: Callable) -> Any:

@@ -33,13 +33,13 @@ class Curvature:
         derivation: of the gradient, whose inputs are the operands of the equation, then the adjoints of its results.
         plan: of its Jacobian.
         edges: for two active operands, the first not behind the second, their block in the plan.
-        avals: those of the adjoints.
+        results: the variables whose adjoints these are.
     """
 
     derivation: Derivation
     plan: Plan
     edges: dict[Pair, Edge]
-    avals: tuple[Any, ...]
+    results: tuple[Var, ...]
 
     @property
     def structures(self) -> dict[Pair, AnyStructure]:
@@ -66,12 +66,13 @@ def _remembered(key: EquationKey, reached: tuple[int, ...]) -> Curvature:
 
 
 def _derived(key: EquationKey, reached: tuple[int, ...]) -> Curvature:
-    avals = [key.eqn.outvars[n].aval for n in reached]
+    results = tuple(key.eqn.outvars[n] for n in reached)
+    avals = [_jax.tangent_placeholder(var.aval, _jax.shape(var), _jax.dtype(var)) for var in results]
 
     def gradient(known: Sequence[Any], adjoints: Sequence[Any]) -> Any:
         def local(*active: Any) -> list[Any]:
-            results = key.local(known)(*active)[1]
-            return [results[n] for n in reached]
+            found = key.local(known)(*active)[1]
+            return [found[n] for n in reached]
 
         return jax.vjp(local, *key.inputs(known))[1](list(adjoints))
 
@@ -88,4 +89,4 @@ def _derived(key: EquationKey, reached: tuple[int, ...]) -> Curvature:
         for i, index in enumerate(key.active)
         if output is not None and o <= i and (output, graph.inputs[index]) in plan.outputs
     }
-    return Curvature(derivation, plan, edges, tuple(avals))
+    return Curvature(derivation, plan, edges, results)

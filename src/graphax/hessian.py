@@ -166,10 +166,10 @@ class _Curved:
 
     def blocks(self, values: dict[Var, Any], gradient: Blocks) -> dict[LocalPair, JacobianBlock]:
         adjoints = []
-        for edge, aval in zip(self.adjoints, self.curvature.avals, strict=True):
+        for edge, var in zip(self.adjoints, self.curvature.results, strict=True):
             block = gradient[edge]
             assert isinstance(block, JacobianBlock)
-            adjoints.append(lax.convert_element_type(block.todense(), aval.dtype))
+            adjoints.append(_jax.varying_like(lax.convert_element_type(block.todense(), _jax.dtype(var)), var))
         made = self.curvature.blocks([values[var] for var in self.variables], adjoints)
         found = {}
         for key, (name, turned) in self._keys.items():

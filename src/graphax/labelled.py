@@ -5,7 +5,9 @@
 that `graphax.structure` counts.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, reduce
 from math import prod
 from typing import Any
@@ -290,9 +292,20 @@ def like(values: Any, number: float) -> np.ndarray:
 # A zero that stands for no entry at all. To XLA it is zero; kernels spare the arithmetic with it.
 NOTHING = "graphax_nothing"
 _nothing = _jax.define_number(NOTHING, 0)
+_told_apart: ContextVar[bool] = ContextVar("told_apart", default=False)
+
+
+@contextmanager
+def nothing_told_apart(told: bool = True) -> Iterator[None]:
+    """Whether what is traced now tells places without an entry from zeros: what may become a kernel does."""
+    before = _told_apart.set(told)
+    try:
+        yield
+    finally:
+        _told_apart.reset(before)
 
 
 def nothing_like(values: Any) -> Any:
     """What is where a block has no entry, for blocks with values like these."""
-    numbers = jax.dtypes.issubdtype(values.dtype, np.inexact)
-    return _nothing(values.dtype) if numbers else like(values, 0)
+    told = _told_apart.get() and jax.dtypes.issubdtype(values.dtype, np.inexact)
+    return _nothing(values.dtype) if told else like(values, 0)

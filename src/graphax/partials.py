@@ -21,6 +21,7 @@ from . import _jax, rules
 from ._jax import Atom, JaxprEqn, Literal, Program, Var
 from .block import JacobianBlock
 from .errors import GraphaxError
+from .labelled import nothing_told_apart
 from .linear_map import LinearMap, Pair, probes, split
 from .part import Part
 from .rule import LinearCall, apply_rule, only_renames, remembered, taken_as_one
@@ -226,7 +227,9 @@ def _partials(key: EquationKey, derivative: _Linearised) -> Partials:
         trees.append(tree)
         return [*_jax.read_all(values, derivative.results), *arrays]
 
-    program = _jax.trace(run, *key.avals)
+    # What is remembered may be run by any backend.
+    with nothing_told_apart(False):
+        program = _jax.trace(run, *key.avals)
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
     return Partials(lean, trees[-1], tuple(probed))
 

@@ -191,7 +191,8 @@ def _known_sum(left: Structure, right: Structure, carried: list[tuple[Digit, Dig
 def _beside(left: list[Digit], right: list[Digit]) -> int | None:
     """An axis along which the two summands lie apart, each in one piece."""
     for number, (a, b) in enumerate(zip(left, right, strict=True)):
-        apart = highest(a.at) < lowest(b.at) or highest(b.at) < lowest(a.at)
+        some = len(a.at) and len(b.at)
+        apart = some and (highest(a.at) < lowest(b.at) or highest(b.at) < lowest(a.at))
         if apart and _in_one_piece(a, left) and _in_one_piece(b, right):
             return number
     return None

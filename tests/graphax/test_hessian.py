@@ -196,3 +196,12 @@ def test_dtypes_are_those_of_the_result(dtype):
     hessian = gx.hessve(lambda x: jnp.sum(x**3))(x)
     assert hessian.dtype == dtype
     np.testing.assert_allclose(hessian, np.diag(6 * x), rtol=1e-5)
+
+
+def test_under_shard_map_with_checks():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("i",))
+    spec = jax.sharding.PartitionSpec("i")
+    function = lambda x: jnp.sum(jnp.sin(x) * x)
+    one = jax.vmap(gx.hessve(function))
+    got = jax.jit(jax.shard_map(one, mesh=mesh, in_specs=spec, out_specs=spec))(array(2, 3))
+    assert_same(got, jax.vmap(jax.hessian(function))(array(2, 3)))

@@ -281,3 +281,10 @@ def test_orders_of_bodies_serve_any_number_of_steps():
 
     order = with_bodies(graph(3), "rev", "markowitz")
     assert 3 * graph(40).cost(order).multiplications == 40 * graph(3).cost(order).multiplications
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_arrays_without_entries(backend):
+    function = lambda x: jax.lax.fori_loop(0, 3, lambda n, c: jnp.tanh(c) * 0.9 + 0.1 * jnp.sum(c @ c.T), x)
+    got = jax.jit(gx.jacve(function, backend=backend))(jnp.zeros((1, 0)))
+    assert got.shape == (1, 0, 1, 0)
