@@ -9,7 +9,6 @@ a condition holds, alone or mapped over rows, and choices between branches of un
 from its seed.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from many_programs import check_many
 
 import graphax as gx
 from graphax.native import control_rules
@@ -148,25 +148,5 @@ def check(seed: int) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9), got, want)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
-    wrong = 0
-    for number in range(arguments.seed, arguments.seed + arguments.programs):
-        try:
-            check(number)
-        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
-            wrong += 1
-            print(f"program {number}: {type(error).__name__}: {str(error).strip()[:120]!r}", flush=True)
-        if (number + 1) % 50 == 0:
-            print(f"{number + 1 - arguments.seed:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
-            jax.clear_caches()
-    print(f"{arguments.programs:,} programs, {wrong} wrong")
-    return int(wrong > 0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_many(check, __doc__.splitlines()[0], 2_000))

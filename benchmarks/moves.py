@@ -7,7 +7,6 @@ masks, sorts and sparse constants, over ranks 0 to 4, with empty axes and axes o
 known only when run. Each program follows from its seed alone.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from math import prod
@@ -17,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from many_programs import check_many
 
 import graphax as gx
 
@@ -161,25 +161,5 @@ def check(seed: int) -> None:
     np.testing.assert_allclose(entries.reshape(want.shape), want, **close)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
-    wrong = 0
-    for number in range(arguments.seed, arguments.seed + arguments.programs):
-        try:
-            check(number)
-        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
-            wrong += 1
-            print(f"program {number}: {type(error).__name__}: {str(error).strip().splitlines()[0]}", flush=True)
-        if (number + 1) % 100 == 0:
-            print(f"{number + 1 - arguments.seed:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
-            jax.clear_caches()
-    print(f"{arguments.programs:,} programs, {wrong} wrong")
-    return int(wrong > 0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_many(check, __doc__.splitlines()[0], 10_000))

@@ -9,7 +9,6 @@ mapped over points as a kernel that must not fall back, and compared with the sa
 four is in float32. Results may differ by what JAX's own change by when the arguments change in their last digits.
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jax import lax
+from many_programs import check_many
 
 import graphax as gx
 
@@ -161,25 +161,5 @@ def check(seed: int) -> None:
             np.testing.assert_allclose(result, wanted, rtol=0, atol=room, err_msg=f"{name}, result {place}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
-    wrong = 0
-    for number in range(arguments.seed, arguments.seed + arguments.programs):
-        try:
-            check(number)
-        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
-            wrong += 1
-            print(f"program {number}: {type(error).__name__}: {str(error).strip()[:200]!r}", flush=True)
-        if (number + 1) % 50 == 0:
-            print(f"{number + 1 - arguments.seed:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
-            jax.clear_caches()
-    print(f"{arguments.programs:,} programs, {wrong} wrong")
-    return int(wrong > 0)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_many(check, __doc__.splitlines()[0], 2_000))

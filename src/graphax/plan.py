@@ -7,7 +7,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from .bundles import AnyEdge, Operation, Passage, Passing, Pick, ProductOperation, SumOperation, add, compose, passed
+from .bundles import (
+    AnyEdge,
+    Mirrored,
+    Operation,
+    Passage,
+    Passing,
+    Pick,
+    ProductOperation,
+    SumOperation,
+    Turned,
+    add,
+    compose,
+    passed,
+)
 from .errors import GraphaxError
 
 if TYPE_CHECKING:
@@ -15,6 +28,8 @@ if TYPE_CHECKING:
 
 COUNTINGS = ("folded", "raw")
 Edge = tuple[int, int]
+# Adjoints are numbered like the values that they belong to, from here on.
+ADJOINTS = 1 << 30
 
 
 def check_counting(counting: str) -> None:
@@ -45,8 +60,19 @@ class Instruction:
         return self.operation.multiplications if counting == "folded" else self.operation.raw_multiplications
 
     def __str__(self):
-        sign, (target, source) = "+" if self.operation.is_sum else "*", self.edge
-        return f"b{self.result} = b{self.left} {sign} b{self.right}  # {source}→{target}: {self.structure}"
+        match self.operation:
+            case Mirrored():
+                made = f"mirrored b{self.left}"
+            case Turned():
+                made = f"transposed b{self.left}"
+            case _:
+                made = f"b{self.left} {'+' if self.operation.is_sum else '*'} b{self.right}"
+        target, source = map(_name, self.edge)
+        return f"b{self.result} = {made}  # {source}→{target}: {self.structure}"
+
+
+def _name(vertex: int) -> str:
+    return str(vertex) if vertex < ADJOINTS else f"adjoint of {vertex - ADJOINTS}"
 
 
 @dataclass(frozen=True, slots=True)

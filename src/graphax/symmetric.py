@@ -17,13 +17,11 @@ from typing import Any
 
 from .bundles import Mirrored, Operation, Turned
 from .graph import ComputationGraph
-from .plan import Drop, Edge, Instruction, Plan
+from .plan import ADJOINTS, Drop, Edge, Instruction, Plan
 from .presets import PRESETS, preset_vertices
 from .structure import Structure, identity
 from .terms import AnyStructure, Terms, add, compose, replaced, transposed
 
-# Adjoints are numbered like the values that they belong to, from here on.
-_ADJOINTS = 1 << 30
 # A local second derivative: its pair, and the position of the equation that it is of.
 LocalPair = tuple[Edge, int]
 # Beyond so many vertices `auto` tries the reverse order only.
@@ -32,7 +30,7 @@ _MANY = 300
 
 def adjoint(vertex: int) -> int:
     """The number that the adjoint of a vertex has."""
-    return _ADJOINTS + vertex
+    return ADJOINTS + vertex
 
 
 def pair(first: int, second: int) -> Edge:
@@ -42,7 +40,7 @@ def pair(first: int, second: int) -> Edge:
 
 def vertices_of(edge: Edge) -> tuple[int, int]:
     """The two vertices of a second derivative."""
-    return edge[0] - _ADJOINTS, edge[1]
+    return edge[0] - ADJOINTS, edge[1]
 
 
 class _Writer:

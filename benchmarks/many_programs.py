@@ -1,0 +1,28 @@
+"""Checking many random programs, one after the other: what `moves`, `loop_programs` and `solve_programs` share."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+import jax
+
+
+def check_many(check: Callable[[int], None], description: str, programs: int) -> int:
+    """Run a check for each of many seeds, as the command line says; the exit code is 1 if any of them failed."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--programs", type=int, default=programs)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    wrong = 0
+    for done, number in enumerate(range(arguments.seed, arguments.seed + arguments.programs), 1):
+        try:
+            check(number)
+        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
+            wrong += 1
+            print(f"program {number}: {type(error).__name__}: {str(error).strip()[:200]!r}", flush=True)
+        if done % 50 == 0:
+            print(f"{done:,} programs, {wrong} wrong", file=sys.stderr, flush=True)
+            jax.clear_caches()
+    print(f"{arguments.programs:,} programs, {wrong} wrong")
+    return int(wrong > 0)
