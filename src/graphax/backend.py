@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Closed-over arrays of at most so many elements are part of the code of a patient kernel.
 LARGEST_HELD = 4_096
 BACKENDS = ("auto", "native", "xla")
+# The attribute of compiled functions that says what runs them.
+_CHOSEN = "graphax_backend_choice"
 
 
 def check_backend(backend: str) -> None:
@@ -95,7 +97,18 @@ def compiled(function: Callable, backend: str, otherwise: Callable | None = None
         instead = None if otherwise is None else flattened(otherwise, tree)
         return run(flattened(function, tree), leaves, backend, otherwise=instead)
 
+    def chosen(*args: Any, **kwargs: Any) -> BackendChoice:
+        leaves, tree = tree_flatten((args, kwargs))
+        return choice(flattened(function, tree), leaves, backend)
+
+    setattr(on_backend, _CHOSEN, chosen)
     return on_backend
+
+
+def choice_of_kernel(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> "BackendChoice | None":
+    """What runs a function that `compiled` has made, with arguments like these; None for any other function."""
+    chosen = getattr(function, _CHOSEN, None)
+    return None if chosen is None else chosen(*args, **kwargs)
 
 
 def _check_available(args: Sequence[Any], required: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .accuracy import Accuracy
 from .accuracy import accuracy as measure
-from .backend import BackendChoice
+from .backend import BackendChoice, choice_of_kernel
 from .bundles import AnyEdge
 from .graph import ComputationGraph, Vertex
 from .order import Order
@@ -56,6 +56,7 @@ class Explanation:
             reverse and Markowitz.
         backend: what runs it, and why.
         accuracy: what it loses to rounding at the arguments given, if that was asked for.
+        kernel: what runs the function itself, and why, if it was made by `kernel`.
     """
 
     graph: ComputationGraph
@@ -64,6 +65,7 @@ class Explanation:
     costs: dict[str, tuple[Cost, Cost]]
     backend: BackendChoice
     accuracy: Accuracy | None
+    kernel: BackendChoice | None = None
 
     @property
     def eliminations(self) -> list[EliminationRow]:
@@ -112,6 +114,7 @@ class Explanation:
                 self._results_table(),
                 self._fallbacks_table(),
                 str(self.backend) + (f"\n{self.accuracy}" if self.accuracy else ""),
+                f"The function itself, without its Jacobian\n{self.kernel}" if self.kernel else "",
             )
             if part
         )
@@ -181,7 +184,8 @@ def explain(
     """Explain how `jacve` would compute a Jacobian with this order, and what others would cost.
 
     Print the result for a table, or read its attributes. With ``accuracy``, the Jacobian is computed in single and in
-    double precision to say what the order loses to rounding at these arguments.
+    double precision to say what the order loses to rounding at these arguments. Of a function made by `kernel` it also
+    says what runs the function itself.
     """
     pipeline = Pipeline(function, args, kwargs, Request(argnums, has_aux), order)
     label = f"this order ({order})" if isinstance(order, str) else "this order"
@@ -189,7 +193,8 @@ def explain(
     costs = {name: (plan.cost(), plan.cost("raw")) for name, plan in plans.items()}
     called = partial(function, **kwargs) if kwargs else function
     loss = measure(called, args, order, argnums, has_aux) if accuracy else None
-    return Explanation(pipeline.graph, pipeline.plan, pipeline.order, costs, pipeline.choice(backend), loss)
+    itself = choice_of_kernel(function, args, kwargs)
+    return Explanation(pipeline.graph, pipeline.plan, pipeline.order, costs, pipeline.choice(backend), loss, itself)
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -53,7 +53,11 @@ def test_it_is_differentiated(way):
 
 
 def test_it_is_explained():
-    assert "multiplications" in str(gx.explain(gx.kernel(residual), STARTS[0], LOADS[0]))
+    explanation = gx.explain(gx.kernel(residual), STARTS[0], LOADS[0])
+    assert "multiplications" in str(explanation)
+    assert explanation.kernel.name == "native"
+    assert "The function itself, without its Jacobian\nBackend on the CPU: native" in str(explanation)
+    assert gx.explain(residual, STARTS[0], LOADS[0]).kernel is None
 
 
 def test_in_a_loop():
