@@ -9,16 +9,14 @@ import jax
 from . import _jax
 from ._jax import JaxprEqn, Var
 from .block import JacobianBlock
-from .derive import Derivation, derive
+from .derive import Derivation, derive_body
 from .execute import eliminate, evaluate_locally
 from .linear_map import Pair
 from .partials import EquationKey
 from .plan import Edge, Plan
 from .rule import remembered
-from .simplify import fold_constants, simplify
 from .structure import Structure
 from .terms import AnyStructure, Terms
-from .trace import Traced
 
 _CACHE_SIZE = 4096
 
@@ -76,11 +74,8 @@ def _derived(key: EquationKey, reached: tuple[int, ...]) -> Curvature:
 
         return jax.vjp(local, *key.inputs(known))[1](list(adjoints))
 
-    program = simplify(fold_constants(_jax.trace(gradient, key.avals, avals)))
-    count = len(program.outputs)
-    names = tuple(f"input {n}" for n in range(len(program.inputs)))
-    traced = Traced(program, (), (), False, None, None, count, names)
-    derivation = derive(traced, True, key.whole, [program.inputs[n] for n in key.active], [True] * count)
+    program = _jax.trace(gradient, key.avals, avals)
+    derivation = derive_body(program, key.active, [True] * len(program.outputs), True, key.whole)
     graph = derivation.graph
     plan = graph.plan("auto", whole=key.whole)
     edges = {

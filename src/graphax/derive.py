@@ -158,7 +158,7 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
         program = _jax.inlined(eqn.params["jaxpr"])
     carried = range(constants, constants + carries)
     wanted = [n < carries or kept for n, kept in enumerate(is_live)]
-    body = _body(program, {*moving, *carried}, wanted, simplified, whole)
+    body = derive_body(program, {*moving, *carried}, wanted, simplified, whole)
     if _jax.is_while(eqn):
         return While(body, constants, carries, COUNTED_STEPS, condition=condition, operands=tuple(moving))
     return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
@@ -170,10 +170,12 @@ def _branches(
     """The branches of a choice as functions of all its variables, of which active ones come first."""
     wanted = [var in live for var in eqn.outvars]
     programs = branch_programs(eqn, variables)
-    return Branches(tuple(_body(each, range(len(active)), wanted, simplified, whole) for each in programs), whole)
+    return Branches(tuple(derive_body(each, range(len(active)), wanted, simplified, whole) for each in programs), whole)
 
 
-def _body(program: Program, moving: Iterable[int], wanted: Sequence[bool], simplified: bool, whole: bool) -> Derivation:
+def derive_body(
+    program: Program, moving: Iterable[int], wanted: Sequence[bool], simplified: bool, whole: bool
+) -> Derivation:
     """The derivation of a program within an equation, by some of its inputs."""
     program = fold_constants(program)
     program = simplify(program) if simplified else program

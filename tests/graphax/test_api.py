@@ -49,7 +49,7 @@ def test_a_million_elements_need_a_million_numbers():
     np.testing.assert_allclose(block.values, np.full(n, want[0]), rtol=1e-4)
 
 
-@pytest.mark.parametrize("rank", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rank", [1, *(pytest.param(rank, marks=pytest.mark.slow) for rank in (2, 3))])
 def test_a_batch_stays_block_diagonal_at_any_rank(rank):
     def function(x):
         y = jnp.tanh(array(3, 4) @ x) / jnp.sqrt(1.0 + jnp.sum(x * x))
@@ -139,8 +139,8 @@ def test_hessve(argnums):
 
     args = {"a": array(3), "b": 0.7}, array(3, seed=1)
     want = jax.hessian(function, argnums=argnums)(*args)
-    assert_same(gx.hessve(function, argnums=argnums)(*args), want)
-    assert_same(gx.hessve(function, order="rev", argnums=argnums)(*args), want)
+    assert_same(jax.jit(gx.hessve(function, argnums=argnums))(*args), want)
+    assert_same(jax.jit(gx.hessve(function, order="rev", argnums=argnums))(*args), want)
 
 
 def test_hessve_has_aux():
@@ -215,6 +215,7 @@ def test_effects_happen_once(capsys):
     assert capsys.readouterr().out == "called\n"
 
 
+@pytest.mark.slow
 def test_no_tracer_escapes():
     with jax.checking_leaks():
         jax.jit(gx.jacve(lambda x: jax.nn.relu(jnp.sin(x)) * x))(array(3))
@@ -271,7 +272,7 @@ def test_holomorphic(name, order):
 
 def test_holomorphic_hessian():
     function, z = lambda z: jnp.sin(z).sum() ** 2, jnp.array([1 + 2j, 0.5 - 1j])
-    assert_same(gx.hessve(function, holomorphic=True)(z), jax.hessian(function, holomorphic=True)(z))
+    assert_same(jax.jit(gx.hessve(function, holomorphic=True))(z), jax.hessian(function, holomorphic=True)(z))
 
 
 @pytest.mark.parametrize("integer", [3, jnp.arange(4), np.arange(6, dtype=np.int8).reshape(2, 3)])

@@ -159,7 +159,7 @@ TRANSFORMATIONS = {
 
 
 # The others take another order, backend or result of the same function; they are all run by `make slow`.
-FAST = "jacve", "jacve, native", "value_and_jacve"
+FAST = "jacve", "jacve, native"
 CASES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in DERIVATIVES]
 
 

@@ -8,7 +8,7 @@ from alphagrad.bench.promises import AGAIN, PROMISES, as_text, check, verdict
 from alphagrad.runtime.timing import Timing
 from alphagrad.tasks import TASKS
 
-QUICK_TO_COMPILE = ("RobotArm_6DOF", "HumanHeartDipole", "MLP")
+QUICK_TO_COMPILE = ("HumanHeartDipole",)
 CASE = Case(TASKS["RoeFlux_1d"], 512)
 
 

@@ -76,7 +76,7 @@ def damaged_content(kind, path):
         return json.dumps(content | {"vertices": content["vertices"][::-1]})
     if kind == "missing vertex":
         return json.dumps(content | {"vertices": content["vertices"][1:]})
-    return json.dumps(content | {"fingerprint": "0" * 16})
+    return json.dumps(content | {"fingerprint": "0" * 16, "form": "0" * 16})
 
 
 @pytest.mark.parametrize(

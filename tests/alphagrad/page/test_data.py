@@ -15,7 +15,15 @@ from graphax.terms import add, compose
 from ..graphs import program_graphs
 from .views import LOOPS, ORDERS, graph_of, view_of
 
-NAMES = ["five", "EnzymeReaction", "RoeFlux_1d", "MLP", "random 500", "lorenz", "nested"]
+NAMES = [
+    "five",
+    "EnzymeReaction",
+    "RoeFlux_1d",
+    "MLP",
+    "random 500",
+    pytest.param("lorenz", marks=pytest.mark.slow),
+    "nested",
+]
 COEFFICIENTS = (1.0, -1.0, 0.5, 3.0)
 
 
