@@ -20,7 +20,7 @@ thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), prin
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=4)
+@settings(thorough, max_examples=7)
 def test_any_order_gives_the_jacobian(program, shuffle):
     note(program)
     args = program.arguments()
@@ -56,7 +56,7 @@ def test_counted_is_executed(program, shuffle):
 
 
 @given(program=programs(steps=8))
-@settings(thorough, max_examples=3)
+@settings(thorough, max_examples=6)
 def test_sparse_blocks_are_the_jacobian(program):
     note(program)
     args = program.arguments()

@@ -109,7 +109,7 @@ shapes = st.sampled_from(SHAPES)
 
 
 @given(st.data(), shapes, shapes)
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=15)
 def test_todense_is_the_definition(data, out, inp):
     block = data.draw(random_blocks(out, inp))
     np.testing.assert_allclose(block.todense(), matrix(block))
@@ -120,7 +120,7 @@ def test_todense_is_the_definition(data, out, inp):
 
 
 @given(st.data(), shapes, shapes, shapes)
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=15)
 def test_compose_is_the_matrix_product(data, out, middle, inp):
     left, right = data.draw(random_blocks(out, middle)), data.draw(random_blocks(middle, inp))
     expected = np.tensordot(matrix(left), matrix(right), len(middle))
@@ -132,7 +132,7 @@ def test_compose_is_the_matrix_product(data, out, middle, inp):
 
 
 @given(st.data(), shapes, shapes)
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=15)
 def test_add_is_the_matrix_sum(data, out, inp):
     left, right = data.draw(random_blocks(out, inp)), data.draw(random_blocks(out, inp))
     np.testing.assert_allclose(matrix(blocks.add(left, right)), matrix(left) + matrix(right), atol=1e-12)
@@ -140,7 +140,7 @@ def test_add_is_the_matrix_sum(data, out, inp):
 
 @pytest.mark.parametrize("saving", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 512))])
 @given(st.data(), shapes, shapes, shapes)
-@settings(deadline=None, max_examples=3)
+@settings(deadline=None, max_examples=5)
 def test_sums_of_terms_and_lists_multiply_and_add(saving, data, out, middle, inp):
     """Products of sums and sums of products, of blocks with lists, as matrices; whatever is kept apart."""
 
@@ -166,14 +166,14 @@ def test_sums_of_terms_and_lists_multiply_and_add(saving, data, out, middle, inp
 
 
 @given(st.data(), shapes, shapes)
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=15)
 def test_adding_commutes(data, out, inp):
     left, right = (data.draw(random_blocks(out, inp)).structure for _ in range(2))
     assert add(left, right).structure.stored == add(right, left).structure.stored
 
 
 @given(st.data(), shapes, shapes)
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=15)
 def test_identity_changes_nothing(data, out, inp):
     block = data.draw(random_blocks(out, inp))
     before, after = (JacobianBlock.of(identity(shape)) for shape in (inp, out))

@@ -93,7 +93,7 @@ def test_random_window_sums(drawn, order):
 
 
 @given(windows(), st.sampled_from(["max", "min", "gradient"]), st.sampled_from(ORDERS))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_random_choices_over_windows(drawn, kind, order):
     """Among few different numbers, so that some are equal; and windows may have no entry, and an infinite result."""
     shape, *how = drawn

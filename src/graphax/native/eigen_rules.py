@@ -14,8 +14,7 @@ from .unroll_rules import rule_of_numbers
 
 # Larger matrices take more rotations than LAPACK takes time.
 LARGEST = 4
-# In a sweep every entry off the diagonal is rotated away once. Convergence is quadratic in the end, so that five or six
-# sweeps reach rounding.
+# In a sweep every entry off the diagonal is rotated away once. Convergence is quadratic in the end.
 _SWEEPS = 8
 
 

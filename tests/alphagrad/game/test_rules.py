@@ -135,7 +135,7 @@ def assert_plays_the_plan(graph, order):
 
 
 @given(graph=program_graphs(), shuffle=st.randoms(use_true_random=False))
-@settings(relaxed, max_examples=30)
+@settings(relaxed, max_examples=60)
 def test_random_programs_are_played_as_planned(graph, shuffle):
     order = list(graph.intermediates)
     shuffle.shuffle(order)
