@@ -84,7 +84,7 @@ class Part:
         return jnp.result_type(float) if self.values is None or self.values.dtype == bool else self.values.dtype
 
     def placed(self, axes: Sequence[Axis]) -> jax.Array:
-        return place(self.coefficient(), self.structure.values, axes, self.lists)
+        return place(settled(self).coefficient(), self.structure.values, axes, self.lists)
 
     def todense(self, dtype: Any) -> jax.Array:
         if self.structure.scale == 0.0:
@@ -101,7 +101,7 @@ class Part:
     def data(self, dtype: Any) -> jax.Array:
         """A number for each value of all labels: those that are stored, and repetitions of them."""
         sizes = self.structure.sizes
-        numbers = lax.broadcast_in_dim(self.coefficient(), sizes, self.structure.values)
+        numbers = lax.broadcast_in_dim(settled(self).coefficient(), sizes, self.structure.values)
         return lax.convert_element_type(reshaped(numbers, (prod(sizes),)), dtype)
 
     def transpose(self) -> "Part":

@@ -93,6 +93,11 @@ SCALAR = {
     "a branch": (lambda x: jax.lax.cond(x[0] > 0, lambda x: jnp.sum(x**3), lambda x: jnp.prod(x), x), (array(3),)),
     "indices": (lambda x: jnp.sum(x[jnp.array([2, 0, 2, 1])] ** 3 * jnp.sort(x)[::-1][0]), (array(3),)),
     "a solve": (lambda x: jnp.sum(jnp.linalg.solve(jnp.eye(3) + jnp.outer(x, x), x)), (array(3),)),
+    "a masked power, with an adjoint that is not constant": (
+        lambda x: jnp.sin(x[0]) * jnp.sum(jnp.where(x > 0, x**3, 1.0)),
+        (np.array([0.3, -0.7]),),
+    ),
+    "a mask of a mask": (lambda x: jnp.sin(jnp.sum(jnp.where(x > 0, jnp.where(x < 1, x**3, x), x * x))), (array(5),)),
     "a maximum": (lambda x: jnp.max(x) ** 2 + jnp.linalg.norm(x), (array(5),)),
 }
 
