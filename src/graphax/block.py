@@ -142,7 +142,13 @@ class JacobianBlock:
             places = tuple(side.astype(np.int32) for side in self.indices())
             matrix = jnp.zeros(self.sparsity.shape, self._dtype()).at[places]
             return matrix.set(self.data, unique_indices=True, indices_are_sorted=True).reshape(self.shape)
-        return reduce(lax.add, [each.todense(self._dtype()) for each in self.parts])
+        # Terms that are each other's transpose go first together: so a symmetric block stays so, to the last bit.
+        sums: dict[Structure, jax.Array] = {}
+        for each in self.parts:
+            dense, turned = each.todense(self._dtype()), each.structure.transposed
+            key = turned if turned in sums else each.structure
+            sums[key] = lax.add(sums[key], dense) if key in sums else dense
+        return reduce(lax.add, sums.values())
 
     @property
     def sparsity(self) -> Sparsity:
@@ -359,9 +365,8 @@ def mirrored(block: JacobianBlock) -> JacobianBlock:
     parts: list[Part] = []
     seen: dict[Structure, Part] = {}
     for each in block.parts:
-        turned = each.transpose()
-        first = seen.get(turned.structure)
-        parts.append(part.mirrored(each, turned) if first is None else first.transpose())
+        first = seen.get(each.structure.transposed)
+        parts.append(part.mirrored(each) if first is None else first.transpose())
         seen[each.structure] = parts[-1]
     return JacobianBlock(tuple(parts), block.dtype)
 

@@ -36,8 +36,11 @@ from .labelled import (
 )
 from .positions import highest, lowest
 from .products import Product
-from .structure import Recast, Structure, canonical, freed, renamed
+from .structure import Recast, Structure, canonical, freed, renamed, turned
 from .sums import Refinement, Sum, Union
+
+# XLA takes several times as long for entries by their places as for a choice between two arrays.
+_LONG_TO_GATHER = 1 << 16
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
@@ -105,13 +108,9 @@ class Part:
         return lax.convert_element_type(reshaped(numbers, (prod(sizes),)), dtype)
 
     def transpose(self) -> "Part":
-        structure, old = canonical(
-            self.structure.inp, self.structure.out, self.structure.sizes, self.structure.values,
-            self.structure.scale, self.structure.renaming,
-        )  # fmt: skip
+        structure, order = turned(self.structure)
         if self.values is None:
             return Part(structure, None, self.dtype, lists=self.lists)
-        order = [self.structure.values.index(old[label]) for label in structure.values]
         return Part(structure, transposed(settled(self).values, order), self.dtype, lists=self.lists)
 
     def renamed(self, prefix: Hashable) -> "Part":
@@ -127,15 +126,21 @@ class Part:
             )
 
 
-def mirrored(block: Part, turned: Part) -> Part:
-    """A part whose values equal those of its transpose ``turned``, where both have the same structure."""
-    if block.values is None or block.structure != turned.structure:
+def mirrored(block: Part) -> Part:
+    """A part whose values equal those of its transpose, where that has the same structure."""
+    structure, order = turned(block.structure)
+    if block.values is None or block.structure != structure:
         return block
-    places = np.arange(prod(block.structure.value_shape)).reshape(block.structure.value_shape)
-    others = replace(block, values=places, masks=()).transpose().values
+    places = np.arange(prod(structure.value_shape)).reshape(structure.value_shape)
+    others = places.transpose(order)
     if np.array_equal(places, others):
         return block
-    values = lax.select(places <= others, *(settled(each).values for each in (block, turned)))
+    values = settled(block).values
+    if places.size > _LONG_TO_GATHER:
+        values = lax.select(places <= others, values, lax.transpose(values, order))
+    else:
+        # Of a choice between two halves XLA may compute each, and round them differently.
+        values = jnp.take(jnp.ravel(values), np.minimum(places, others), mode="clip")
     return replace(block, values=values, masks=())
 
 

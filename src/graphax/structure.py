@@ -91,7 +91,7 @@ class Structure:
     @property
     def transposed(self) -> "Structure":
         """With output and input exchanged."""
-        return canonical(self.inp, self.out, self.sizes, self.values, self.scale, self.renaming)[0]
+        return turned(self)[0]
 
     def __str__(self):
         names = "ijklmnopqrstuvwxyzabcdefgh"
@@ -114,6 +114,14 @@ class Structure:
         out, inp = (",".join(axis_text(axis) for axis in side) for side in (self.out, self.inp))
         coefficient = f"{self.scale:g}" if self.scale is not None else "v" + "".join(name(v) for v in self.values)
         return f"{coefficient}[{out}|{inp}]"
+
+
+def turned(structure: Structure) -> tuple[Structure, list[int]]:
+    """With output and input exchanged, and the order in which that takes the axes of its values."""
+    found, old = canonical(
+        structure.inp, structure.out, structure.sizes, structure.values, structure.scale, structure.renaming
+    )
+    return found, [structure.values.index(old[label]) for label in found.values]
 
 
 def canonical(

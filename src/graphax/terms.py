@@ -97,12 +97,12 @@ def replaced(structure: AnyStructure) -> int:
     """How many values of a symmetric block are not looked at, because others are equal to them."""
     count, seen = 0, set[Structure]()
     for term in terms_of(structure):
-        turned, old = structures.canonical(term.inp, term.out, term.sizes, term.values, term.scale, term.renaming)
+        turned, order = structures.turned(term)
         if turned in seen:
             count += term.stored
         elif turned == term and term.scale is None:
             places = np.arange(term.stored).reshape(term.value_shape)
-            count += int((places > places.transpose([term.values.index(old[n]) for n in turned.values])).sum())
+            count += int((places > places.transpose(order)).sum())
         seen.add(term)
     return count
 
