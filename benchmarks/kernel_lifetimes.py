@@ -67,7 +67,7 @@ def _measured(kernels: int, folder: Path, limit: int) -> int:
             gc.collect()
             most, largest = max(most, resident_megabytes() - before), max(largest, folder_bytes(folder))
             print(
-                f"{number:7,}  {resident_megabytes() - before:11.1f}  {loaded.count():6}  "
+                f"{number:7,}  {resident_megabytes() - before:11.1f}  {loaded.on_cpu.count():6}  "
                 f"{folder_bytes(folder) / 1e6:10.1f}  {time.perf_counter() - start:7.0f}",
                 flush=True,
             )

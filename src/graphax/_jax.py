@@ -6,7 +6,6 @@ JAX fails there first.
 
 import ctypes
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -388,6 +387,19 @@ def computes_on_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
 
+def gpu_capability() -> int | None:
+    """The least compute capability of the GPUs of this process, times ten; None where none has one."""
+    found = [getattr(device, "compute_capability", None) for device in jax.local_devices()]
+    numbers = [round(10 * float(text)) for text in found if text and text.replace(".", "").isdecimal()]
+    return min(numbers, default=None)
+
+
+def wait_for_gpus() -> None:
+    """Until all that was started there has run."""
+    for device in jax.local_devices():
+        device.synchronize_all_activity()
+
+
 def define_primitive(
     name: str,
     results: Callable[..., Sequence[tuple[tuple[int, ...], Any, bool]]],
@@ -477,27 +489,6 @@ def apart(results: Sequence[Any]) -> Sequence[Any]:
 def keep_alive(ctx: Any, thing: Any) -> None:
     """Keep a thing at least as long as JAX keeps what is being lowered."""
     ctx.module_context.add_keepalive(thing)
-
-
-def triton() -> Any:
-    """The part of Pallas that compiles by Triton; None where this JAX has it no more."""
-    try:
-        from jax.experimental.pallas import triton
-    except ImportError:
-        return None
-    return triton
-
-
-def triton_lowering_rule(function: Callable) -> Callable[..., Any]:
-    """As `lowering_rule`, of a kernel. JAX 0.12 warns that it will do without Triton; we do without it then."""
-    rule = lowering_rule(function)
-
-    def lower(ctx: Any, *operands: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
-            return rule(ctx, *operands)
-
-    return lower
 
 
 def capsule(address: int) -> Any:

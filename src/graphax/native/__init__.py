@@ -3,7 +3,8 @@
 function of one point ──unroll──▶ Statements   arrays taken apart, repetitions gone
        on the CPU     ──emit────▶ LLVM code    vectors over the batch, one lane a point
                       ──compile─▶ Kernel       machine code, kept on disk, called by XLA
-       on a GPU       ──pallas──▶ Kernel       blocks of points, compiled by Triton
+       on a GPU       ──threads─▶ LLVM code    a thread for each point
+                      ──ptx─────▶ Kernel       PTX, kept on disk, compiled by the driver, launched by XLA
 """
 
 from math import prod
@@ -11,7 +12,7 @@ from math import prod
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from . import control_rules, eigen_rules, host, linear_rules, picking
+from . import control_rules, cuda, eigen_rules, host, linear_rules, picking
 from .handler import interface_version
 from .host import set_threads
 from .primitive import Kernel
@@ -25,6 +26,8 @@ __all__ = ["as_kernel", "check_available", "set_threads"]
 # takes as long because there are many equations. An element of a result counts as a few statements: it is moved between
 # lanes and stored.
 LIMIT_UNASKED = 8_000
+# A GPU's compiler is quicker: 16,000 in three seconds.
+LIMIT_UNASKED_ON_GPU = 24_000
 STATEMENTS_OF_AN_EQUATION = 20
 STATEMENTS_OF_A_RESULT = 4
 # Of so many elements that are only moved and added, XLA makes loops that are as quick.
@@ -36,12 +39,12 @@ RULES_OF = control_rules, eigen_rules, linear_rules, picking
 
 def check_available(required: bool) -> None:
     """Raise `NativeError` if there can be no kernels here."""
-    # Kernels of a GPU are compiled by JAX itself.
-    if not _jax.computes_on_gpu():
-        if not required and not host.available():
-            raise NativeError("llvmlite is not installed")
-        host.host()
-        interface_version()
+    if not required and not host.available():
+        raise NativeError("llvmlite is not installed")
+    host.host()
+    interface_version()
+    if _jax.computes_on_gpu():
+        cuda.check_available()
 
 
 def as_kernel(program: Program, required: bool, patient: bool = False) -> Kernel:
@@ -68,7 +71,8 @@ def as_kernel(program: Program, required: bool, patient: bool = False) -> Kernel
 
 def _limit_unasked(program: Program) -> int:
     equations = sum(1 for _ in _jax.all_equations(program.equations))
-    return min(LIMIT, max(LIMIT_UNASKED, STATEMENTS_OF_AN_EQUATION * equations))
+    least = LIMIT_UNASKED_ON_GPU if _jax.computes_on_gpu() else LIMIT_UNASKED
+    return min(LIMIT, max(least, STATEMENTS_OF_AN_EQUATION * equations))
 
 
 def _check_results(operations: int, results: int, limit: int) -> None:

@@ -3,29 +3,28 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .emit import Emitter, Value
-from .memory import Memory, PointLayout
+from .emit import Value
+from .memory import Storage
 from .needed import parts
 from .operations import OPERATIONS, convert
 from .results import groups, targets
 from .schedule import schedules
-from .statements import Place, Repetition, Statement, Statements
+from .statements import Place, Repetition, Statement
 
 
 class Body:
     """Writes the instructions of a program."""
 
-    def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
-        self.emitter, self.program = emitter, program
-        self.memory = Memory(program, layout, emitter)
+    def __init__(self, memory: Storage):
+        self.emitter, self.program, self.memory = memory.emitter, memory.program, memory
         self.values: dict[int, Value] = {}
         self.after: dict[int, Value] = {}
         # The names of the numbers of steps, and of memory, by statement.
         self.steps: dict[int, str] = {}
         self.rooms: dict[int, str] = {}
-        self.orders = schedules(program)
-        self.direct = targets(program)
-        self.waiting = groups(program, self.direct, layout.lanes)
+        self.orders = schedules(self.program)
+        self.direct = targets(self.program)
+        self.waiting = groups(self.program, self.direct, memory.together)
         if 0 in self.orders:
             self.run(self.orders[0].rest)
 

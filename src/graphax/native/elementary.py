@@ -1,68 +1,19 @@
 """Elementary functions of vectors, accurate to a few units in the last place in single and double precision.
 
 Signed zeros, infinities, NaN and denormals come out as in the C library. Nothing branches; sine, cosine and tangent of
-huge arguments are left to the C library, see `Emitter.exact`.
+huge arguments are left to the C library, see `Emitter.exact`. A GPU has none, so there they jump to ``device.ll``.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from . import device
 from .coefficients import ATAN, COS, ERF, ERFC, EXP, LOG, SIN
 from .emit import Operand, Value
+from .formats import FORMATS
 
 INFINITY = math.inf
 NAN = math.nan
-
-
-@dataclass(frozen=True)
-class Format:
-    """A floating-point format, and constants split into parts so that what is subtracted first is exact.
-
-    Attributes:
-        mantissa, bias: bits of the mantissa and what is added to the exponent.
-        ln2: to multiply with a whole number without rounding, and the rest; for a fused multiply-add as well.
-        half_pi: in three parts, for a fused multiply-add.
-        pi: in two parts.
-        largest_angle: up to which `half_pi` leaves a few units in the last place.
-        smallest: the least normal number.
-        exp_range: where the exponential, or half of it, is neither zero nor infinite.
-        saturated: from where on tanh is one.
-    """
-
-    mantissa: int
-    bias: int
-    ln2: tuple[float, float]
-    fused_ln2: tuple[float, float]
-    half_pi: tuple[float, float, float]
-    pi: tuple[float, float]
-    largest_angle: float
-    smallest: float
-    exp_range: tuple[float, float]
-    saturated: float
-
-    @property
-    def magic(self) -> float:
-        """Added to a small number, it leaves the nearest whole number in the lowest bits."""
-        return 1.5 * 2.0**self.mantissa
-
-
-FORMATS = {
-    "f32": Format(
-        23, 127,
-        (0.693138122558593750, 9.0580006144591607e-06), (0.693147182464599609375, -1.904654323148236e-09),
-        (1.57079637050628662109375, -4.371138828673793e-08, -1.7151245100058819e-15),
-        (3.1415927410125732421875, -8.74227800037248566e-8),
-        32768.0, 2.0**-126, (-104.0, 90.0), 10.0,
-    ),
-    "f64": Format(
-        52, 1023,
-        (6.93147180369123816490e-01, 1.90821492927058770002e-10), (0.6931471805599453, 2.3190468138462996e-17),
-        (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
-        (3.141592653589793, 1.2246467991473532e-16),
-        2.0**28, 2.0**-1022, (-746.0, 711.0), 22.0,
-    ),
-}  # fmt: skip
 
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
@@ -306,11 +257,15 @@ def _quadrant(x: Value) -> tuple[Value, Value, Value]:
     """(sin r, cos r, q) with |x| = r + q·π/2."""
     emitter, form = x.emitter, FORMATS[x.kind]
     a = absolute(x)
-    emitter.note_huge(a > form.largest_angle)
     number, whole = nearest(a * (2 / math.pi))
     r = a
     for part in form.half_pi:
         r = fma(-number, part, r)
+    far = a > form.largest_angle
+    if emitter.device:
+        r, whole = emitter.rarely(far & (a < INFINITY), (r, whole), lambda: device.quadrant(a))
+    else:
+        emitter.note_huge(far)
     z = r * r
     sine = fma(r * z, polynomial(SIN[x.kind], z), r)
     cosine = fma(z * z, polynomial(COS[x.kind], z), fma(z, -0.5, 1.0))
@@ -326,6 +281,11 @@ def _negated_if(x: Value, bits: Value) -> Value:
 
 def _scalar(name: str, kind: str) -> str:
     return f"{name}f" if kind == "f32" else name
+
+
+def remainder(x: Value, y: Value) -> Value:
+    """What is left of x after subtracting y as often as it goes."""
+    return device.remainder(x, y) if x.emitter.device else x.emitter.by_lane(_scalar("fmod", x.kind), x, y)
 
 
 def _with_sign_of(y: Value, x: Value) -> Value:

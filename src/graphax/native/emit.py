@@ -5,7 +5,7 @@ cosine of one angle, say) may just ask for it twice.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -116,6 +116,7 @@ class Emitter:
 
     Attributes:
         exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
+        device: whether the only lane is a thread of a GPU, which has no C library and jumps by itself.
         block: the label of what is being written; instructions in sequence, up to a jump.
         lines: the instructions so far.
         declarations: the functions that they call, and constants.
@@ -124,6 +125,7 @@ class Emitter:
 
     lanes: int
     exact: bool = True
+    device: bool = False
     block: str = "entry"
     lines: list[str] = field(default_factory=list)
     declarations: set[str] = field(default_factory=set)
@@ -230,11 +232,12 @@ class Emitter:
         self.declarations.add(f"declare {result} {symbol}({', '.join([result] * len(operands))})")
         return self.write(kind, f"call {result} {symbol}({texts})")
 
-    def by_lane(self, function: str, *operands: Value) -> Value:
-        """A scalar function of the C library, lane by lane."""
+    def by_lane(self, function: str, *operands: Value, declared: bool = False) -> Value:
+        """A scalar function lane by lane, one of the C library unless it is declared already."""
         kind = operands[0].kind
         scalar, vector = _TYPES[kind][0], self.type(kind)
-        self.declarations.add(f"declare {scalar} @{function}({', '.join([scalar] * len(operands))})")
+        if not declared:
+            self.declarations.add(f"declare {scalar} @{function}({', '.join([scalar] * len(operands))})")
         result = Value(self, "poison", kind)
         for lane in range(self.lanes):
             texts = [self.lane(operand, lane).text for operand in operands]
@@ -243,6 +246,27 @@ class Emitter:
                 return called
             result = self.write(kind, f"insertelement {vector} {result.text}, {scalar} {called.text}, i32 {lane}")
         return result
+
+    def rarely(self, condition: Value, usual: Sequence[Value], make: Callable[[], Sequence[Value]]) -> list[Value]:
+        """Some values, or, where a condition holds for the only lane, others that are made behind a jump."""
+        assert self.lanes == 1
+        known = self._seen.get(f"rarely {condition.text}")
+        label = known or self.fresh("rare")
+        names = [f"%{label}.value{n}" for n in range(len(usual))]
+        if known is None:
+            before = self.block
+            self.perform(f"br i1 {condition.text}, label %{label}, label %{label}.after")
+            self.begin(label)
+            with self.inside():
+                others = make()
+                self.perform(f"br label %{label}.after")
+            last = self.block
+            self.begin(f"{label}.after")
+            for name, value, other in zip(names, usual, others, strict=True):
+                kind = self.type(value.kind)
+                self.perform(f"{name} = phi {kind} [{value.text}, %{before}], [{other.text}, %{last}]")
+            self._seen[f"rarely {condition.text}"] = label
+        return [Value(self, name, value.kind) for name, value in zip(names, usual, strict=True)]
 
     def splat(self, one: Value) -> Value:
         """One number in all lanes."""

@@ -1,22 +1,9 @@
-; What XLA calls. Names after a dollar are filled in by handler.py, which also adds an entry for each slot:
-;   define internal ptr @entry<n>(ptr %frame), which calls @handle with slot n.
+; The kernels of a CPU: the points are shared out to threads.
 
 @$limit = external global i64
-@$slots = external global [$page x [8 x i64]]
-@gone = private constant [$gone_size x i8] c"$gone\00"
-
-declare i64 @$recall(ptr)
 declare ptr @malloc(i64)
 declare void @free(ptr)
 $declare_yield
-
-define i64 @data_of(ptr %buffers, i64 %n) alwaysinline {
-  %slot = getelementptr ptr, ptr %buffers, i64 %n
-  %buffer = load ptr, ptr %slot
-  %place = getelementptr i8, ptr %buffer, i64 $buffer_data
-  %data = load i64, ptr %place
-  ret i64 %data
-}
 
 ; A share of the work: {next chunk, chunks done, users, chunks, points, inputs, outputs, slot}
 define internal void @take_chunks(ptr %share) {
@@ -97,24 +84,6 @@ define internal i64 @threads(ptr %api, ptr %ctx) {
   ret i64 %threads
 }
 
-define internal void @forget(ptr %api, ptr %error) {
-  %none = icmp eq ptr %error, null
-  br i1 %none, label %out, label %destroy
-destroy:
-  %args = alloca [3 x i64]
-  store i64 24, ptr %args
-  %ext.p = getelementptr i64, ptr %args, i64 1
-  store i64 0, ptr %ext.p
-  %error.p = getelementptr i64, ptr %args, i64 2
-  store ptr %error, ptr %error.p
-  %call.p = getelementptr i8, ptr %api, i64 $api_error_destroy
-  %call = load ptr, ptr %call.p
-  call void %call(ptr %args)
-  br label %out
-out:
-  ret void
-}
-
 ; Whoever is free takes the next chunk. A helper that comes late finds none, so nobody waits for one to start.
 define internal void @share_out(ptr %api, ptr %ctx, ptr %slot, ptr %in, ptr %out,
                                 i64 %points, i64 %chunks, i64 %threads) {
@@ -179,118 +148,32 @@ out.block:
   ret void
 }
 
-; Drop a kernel; 1 if somebody uses it, so that it stays.
-define i64 @$drop(ptr %slot) {
-  %code.p = getelementptr i64, ptr %slot, i64 1
-  %code = atomicrmw xchg ptr %code.p, i64 0 seq_cst
-  %users = load atomic i64, ptr %slot seq_cst, align 8
-  %used = icmp ne i64 %users, 0
-  br i1 %used, label %back, label %out
-back:
-  store atomic i64 %code, ptr %code.p seq_cst, align 8
-  ret i64 1
-out:
-  ret i64 0
-}
-
 define internal ptr @handle(ptr %frame, ptr %slot) {
 entry:
-  %extension.p = getelementptr i8, ptr %frame, i64 $frame_extension
-  %extension = load ptr, ptr %extension.p
-  %plain = icmp eq ptr %extension, null
-  br i1 %plain, label %run, label %asked
-asked:
-  %type.p = getelementptr i8, ptr %extension, i64 $extension_type
-  %type = load i32, ptr %type.p
-  %metadata.asked = icmp eq i32 %type, 1
-  br i1 %metadata.asked, label %answer, label %run
-answer:
-  %metadata.p = getelementptr i8, ptr %extension, i64 $extension_metadata
-  %metadata = load ptr, ptr %metadata.p
-  %major.p = getelementptr i8, ptr %metadata, i64 $metadata_major
-  store i32 $major, ptr %major.p
-  %minor.p = getelementptr i8, ptr %metadata, i64 $metadata_minor
-  store i32 $minor, ptr %minor.p
-  %traits.p = getelementptr i8, ptr %metadata, i64 $metadata_traits
-  store i32 0, ptr %traits.p
+  %told = call i1 @answered(ptr %frame)
+  br i1 %told, label %fine, label %run
+fine:
   ret ptr null
 run:
-  %api.p = getelementptr i8, ptr %frame, i64 $frame_api
-  %api = load ptr, ptr %api.p
-  %ctx.p = getelementptr i8, ptr %frame, i64 $frame_ctx
-  %ctx = load ptr, ptr %ctx.p
-  br label %use
-use:
-  %users = atomicrmw add ptr %slot, i64 1 seq_cst
-  %code.p = getelementptr i64, ptr %slot, i64 1
-  %code = load atomic ptr, ptr %code.p seq_cst, align 8
-  %there = icmp ne ptr %code, null
-  br i1 %there, label %read, label %recall
-recall:
-  %fewer = atomicrmw sub ptr %slot, i64 1 seq_cst
-  %failed = call i64 @$recall(ptr %slot)
-  %lost = icmp ne i64 %failed, 0
-  br i1 %lost, label %refuse, label %use
+  %api = call ptr @pointer_at(ptr %frame, i64 $frame_api)
+  %ctx = call ptr @pointer_at(ptr %frame, i64 $frame_ctx)
+  %code = call ptr @acquire(ptr %slot)
+  %lost = icmp eq ptr %code, null
+  br i1 %lost, label %refuse, label %read
 refuse:
-  %error.args = alloca [4 x i64]
-  store i64 32, ptr %error.args
-  %error.ext = getelementptr i64, ptr %error.args, i64 1
-  store i64 0, ptr %error.ext
-  %error.text = getelementptr i64, ptr %error.args, i64 2
-  store ptr @gone, ptr %error.text
-  %error.code = getelementptr i64, ptr %error.args, i64 3
-  store i64 13, ptr %error.code
-  %error.p = getelementptr i8, ptr %api, i64 $api_error_create
-  %error.new = load ptr, ptr %error.p
-  %error = call ptr %error.new(ptr %error.args)
+  %error = call ptr @refusal(ptr %api, ptr @gone, i64 13)
   ret ptr %error
 read:
-  %args.p = getelementptr i8, ptr %frame, i64 $frame_args
-  %args = load ptr, ptr %args.p
-  %rets.p = getelementptr i8, ptr %frame, i64 $frame_rets
-  %rets = load ptr, ptr %rets.p
-  %inputs.p = getelementptr i64, ptr %slot, i64 2
-  %inputs = load i64, ptr %inputs.p
-  %outputs.p = getelementptr i64, ptr %slot, i64 3
-  %outputs = load i64, ptr %outputs.p
+  %args = call ptr @pointer_at(ptr %frame, i64 $frame_args)
+  %rets = call ptr @pointer_at(ptr %frame, i64 $frame_rets)
+  %inputs = call i64 @number_at(ptr %slot, i64 16)
+  %outputs = call i64 @number_at(ptr %slot, i64 24)
   %in = alloca i64, i64 %inputs
   %out = alloca i64, i64 %outputs
-  br label %in.loop
-in.loop:
-  %n = phi i64 [0, %read], [%n.next, %in.next]
-  %n.more = icmp slt i64 %n, %inputs
-  br i1 %n.more, label %in.next, label %out.loop
-in.next:
-  %in.data = call i64 @data_of(ptr %args, i64 %n)
-  %in.slot = getelementptr i64, ptr %in, i64 %n
-  store i64 %in.data, ptr %in.slot
-  %n.next = add i64 %n, 1
-  br label %in.loop
-out.loop:
-  %m = phi i64 [0, %in.loop], [%m.next, %out.next]
-  %m.more = icmp slt i64 %m, %outputs
-  br i1 %m.more, label %out.next, label %count
-out.next:
-  %out.data = call i64 @data_of(ptr %rets, i64 %m)
-  %out.slot = getelementptr i64, ptr %out, i64 %m
-  store i64 %out.data, ptr %out.slot
-  %m.next = add i64 %m, 1
-  br label %out.loop
-count:
-  %batched.p = getelementptr i64, ptr %slot, i64 5
-  %batched = load i64, ptr %batched.p
-  %several.points = icmp ne i64 %batched, 0
-  br i1 %several.points, label %batch, label %share
-batch:
-  %first = load ptr, ptr %rets
-  %dims.p = getelementptr i8, ptr %first, i64 $buffer_dims
-  %dims = load ptr, ptr %dims.p
-  %batch.size = load i64, ptr %dims
-  br label %share
-share:
-  %points = phi i64 [1, %count], [%batch.size, %batch]
-  %chunk.p = getelementptr i64, ptr %slot, i64 4
-  %chunk = load i64, ptr %chunk.p
+  call void @copy_places(ptr %args, i64 %inputs, ptr %in)
+  call void @copy_places(ptr %rets, i64 %outputs, ptr %out)
+  %points = call i64 @points_of(ptr %slot, ptr %rets)
+  %chunk = call i64 @number_at(ptr %slot, i64 32)
   %more = add i64 %points, %chunk
   %padded = sub i64 %more, 1
   %chunks = sdiv i64 %padded, %chunk

@@ -1,4 +1,5 @@
-"""The functions that XLA calls (``handler.ll``): they read XLA's call frame and share the points out to threads.
+"""The functions that XLA calls: they read its call frame (``frame.ll``), and share the points out to threads
+(``handler.ll``) or launch a kernel on a GPU (``launch.ll``).
 
 XLA never forgets a function that it was told of, and kernels come and go. So it is told of **entries**, which are
 compiled by the page and stay. Each has a `Slot`, which says where the kernel is now. Whoever runs a kernel is counted
@@ -20,7 +21,8 @@ import jax
 
 from ..errors import NativeError
 
-_CODE = Path(__file__).with_name("handler.ll")
+# On a GPU, threads of a block; up to so many points, a block is a single warp, so that more processors have one.
+_THREADS, _FEW_POINTS = 128, 32_768
 
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
 _CHUNK_WORK = 1 << 21
@@ -37,6 +39,7 @@ OFFSETS = {
     "buffer_dims": ("XLA_FFI_Buffer", "dims", 40),
     "api_error_create": ("XLA_FFI_Api", "XLA_FFI_Error_Create", 48),
     "api_error_destroy": ("XLA_FFI_Api", "XLA_FFI_Error_Destroy", 64),
+    "api_stream": ("XLA_FFI_Api", "XLA_FFI_Stream_Get", 80),
     "api_schedule": ("XLA_FFI_Api", "XLA_FFI_ThreadPool_Schedule", 136),
     "api_num_threads": ("XLA_FFI_Api", "XLA_FFI_ThreadPool_NumThreads", 144),
     "extension_type": ("XLA_FFI_Metadata_Extension", "extension_base.type", 8),
@@ -48,14 +51,17 @@ OFFSETS = {
 
 
 class Slot(ctypes.Structure):
-    """What an entry knows of its kernel; a line of the cache, so that kernels do not disturb each other."""
+    """What an entry knows of its kernel; a line of the cache, so that kernels do not disturb each other.
+
+    ``code`` is the address of a function, or the driver's name of a kernel.
+    """
 
     _fields_ = (
         ("users", ctypes.c_int64),
-        ("points", ctypes.c_void_p),
+        ("code", ctypes.c_void_p),
         ("inputs", ctypes.c_int64),
         ("outputs", ctypes.c_int64),
-        ("chunk", ctypes.c_int64),
+        ("portion", ctypes.c_int64),
         ("batched", ctypes.c_int64),
         ("unused", ctypes.c_int64 * 2),
     )
@@ -85,11 +91,12 @@ def chunk_size(work: int) -> int:
 
 
 @cache
-def handler_code(size: int) -> str:
-    """The code of a page of so many entries."""
+def handler_code(name: str, size: int) -> str:
+    """The code of a page of so many entries, which handle calls as a file of code says."""
     posix = os.name == "posix"
     major, minor = interface_version()
-    handler = Template(_CODE.read_text(encoding="utf-8")).substitute(
+    files = [Path(__file__).with_name(file).read_text(encoding="utf-8") for file in ("frame.ll", name)]
+    handler = Template("\n".join(files)).substitute(
         {name: offset for name, (_, _, offset) in OFFSETS.items()},
         limit=THREAD_LIMIT,
         slots=SLOTS,
@@ -100,6 +107,8 @@ def handler_code(size: int) -> str:
         gone_size=len(_GONE) + 1,
         major=major,
         minor=minor,
+        threads=_THREADS,
+        few_points=_FEW_POINTS,
         yield_core="%ignored = call i32 @sched_yield()" if posix else "",
         declare_yield="declare i32 @sched_yield()" if posix else "",
     )

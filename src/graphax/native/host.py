@@ -9,6 +9,9 @@ from itertools import count
 from typing import Any
 
 from ..errors import GraphaxError, NativeError
+from .handler import THREAD_LIMIT
+from .machine import Machine
+from .points import POINTS
 
 THREADS_VARIABLE = "GRAPHAX_THREADS"
 MEMORY_VARIABLE = "GRAPHAX_KEEP_MEMORY"
@@ -95,6 +98,32 @@ def link(machine_code: bytes, names: Sequence[str], given: Mapping[str, int] | N
         builder.export_symbol(name)
     return builder.link(_linker(), f"graphax{next(_numbers)}")
 
+
+class Cpu(Machine):
+    """The processor of this process."""
+
+    platform = "cpu"
+    handler = "handler.ll"
+
+    @property
+    def identity(self) -> str:
+        return host().identity
+
+    def given(self) -> dict[str, int]:
+        return {THREAD_LIMIT: ctypes.addressof(thread_limit)}
+
+    def compiled(self, code: str) -> bytes:
+        return machine_code(code)
+
+    def opened(self, content: bytes) -> tuple[Any, int]:
+        library = link(content, (POINTS,))
+        return library, library[POINTS]
+
+    def close(self, opened: Sequence[Any]) -> None:
+        """Nothing to do: code goes when the last reference to it does."""
+
+
+CPU = Cpu()
 
 # Libraries of one process have different names; a counter is the same for all threads.
 _numbers = count()

@@ -1,8 +1,8 @@
 """Kernels that are part of this process: each has an entry that XLA calls, and is dropped when nothing needs it.
 
 A `Loaded` stands for the need: JAX keeps it as long as it keeps what it compiled. Its end is noted by whichever thread
-it comes in, and the kernel is dropped by the next one that loads another. XLA may still hold an executable that JAX has
-forgotten; if it runs, the kernel is recalled from its file, and stays.
+it comes in, and the kernel is dropped by one of the next that load another. XLA may still hold an executable that JAX
+has forgotten; if it runs, the kernel is recalled from its file, and stays.
 """
 
 import ctypes
@@ -19,17 +19,24 @@ import jax
 
 from .. import _jax
 from . import disk, host
-from .handler import DROP, ENTRIES, RECALL, SLOTS, THREAD_LIMIT, Slot, handler_code
-from .points import POINTS
+from .cuda import GPU
+from .handler import DROP, ENTRIES, RECALL, SLOTS, Slot, handler_code
+from .machine import Machine
 
 
 @dataclass(frozen=True)
 class Calling:
-    """How a kernel is called: how many arrays it has, and how many points a thread takes at a time."""
+    """How a kernel is called.
+
+    Attributes:
+        inputs, outputs: how many arrays it has.
+        portion: on a CPU how many points a thread takes at a time, on a GPU how many bytes the threads of a warp share.
+        batched: whether there are several points.
+    """
 
     inputs: int
     outputs: int
-    chunk: int
+    portion: int
     batched: bool
 
 
@@ -46,7 +53,7 @@ class _Entry:
     def __init__(self, name: str, identity: str, slot: Slot, address: int):
         self.name, self.identity, self.slot, self.address = name, identity, slot, address
         self.known_to_xla = False
-        self.library: Any = None
+        self.kernel: Any = None
         self.needed_by: Callable[[], Loaded | None] = lambda: None
 
 
@@ -57,41 +64,49 @@ _FIRST_PAGE, _LARGEST_PAGE = 8, 128
 class _Page:
     """Entries with nothing in them yet."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, machine: Machine, recall: Any, size: int) -> None:
         self.slots = (Slot * size)()
-        code = handler_code(size)
-        given = {
-            THREAD_LIMIT: ctypes.addressof(host.thread_limit),
-            SLOTS: ctypes.addressof(self.slots),
-            RECALL: ctypes.cast(_recalled, ctypes.c_void_p).value,
-        }
-        self.library = _linked(_identity(code), lambda: host.machine_code(code), (ENTRIES, DROP), given)
+        given = {SLOTS: ctypes.addressof(self.slots), RECALL: ctypes.cast(recall, ctypes.c_void_p).value or 0}
+        given |= machine.given()
+        code = handler_code(machine.handler, size)
+
+        def linked(content: bytes) -> Any:
+            return host.link(content, (ENTRIES, DROP), given)
+
+        self.library = _opened(_identity(host.CPU, code), lambda: host.CPU.compiled(code), linked)
         self.addresses = list((ctypes.c_void_p * size).from_address(self.library[ENTRIES]))
         self.drop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self.library[DROP])
         self.used = 0
 
 
-class _Registry:
-    """All entries of the process, under one lock."""
+class Registry:
+    """All entries of the process for one machine, under one lock.
 
-    def __init__(self) -> None:
+    Kernels that nothing needs are dropped when there are more than ``spare`` of them.
+    """
+
+    def __init__(self, machine: Machine, spare: int = 0) -> None:
+        self.machine, self.spare = machine, spare
         self.lock = threading.RLock()
         self.entries: dict[str, _Entry] = {}
         self.pages: list[_Page] = []
         self.by_slot: dict[int, _Entry] = {}
         self.unneeded: deque[str] = deque()
+        # What an entry without its kernel calls, from a thread of XLA's; 0 if the kernel is there now.
+        self._recalled = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self._recall)
 
     def load(self, code: str, calling: Calling) -> Loaded:
         """The kernel of this code, compiled and loaded if it is not yet."""
         name = f"graphax_{hashlib.sha256(repr((code, calling)).encode()).hexdigest()[:32]}"
         with self.lock:
-            self.drop_unneeded()
-            entry = self.entries.get(name) or self._new_entry(name, _identity(code), calling)
-            if entry.library is None:
-                self._fill(entry, lambda: host.machine_code(code))
+            if len(self.unneeded) > self.spare:
+                self.drop_unneeded()
+            entry = self.entries.get(name) or self._new_entry(name, _identity(self.machine, code), calling)
+            if entry.kernel is None:
+                self._fill(entry, lambda: self.machine.compiled(code))
             if not entry.known_to_xla:
                 # An interrupt may come in between; saying it twice does no harm.
-                jax.ffi.register_ffi_target(name, _jax.capsule(entry.address), platform="cpu")
+                jax.ffi.register_ffi_target(name, _jax.capsule(entry.address), platform=self.machine.platform)
                 entry.known_to_xla = True
             loaded = entry.needed_by()
             if loaded is None:
@@ -102,84 +117,84 @@ class _Registry:
     def drop_unneeded(self) -> None:
         """Take kernels out of the process that nobody needs, except while they run."""
         with self.lock:
+            dropped = []
             for _ in range(len(self.unneeded)):
                 entry = self.entries[self.unneeded.popleft()]
-                if entry.needed_by() is not None or entry.library is None:
+                if entry.needed_by() is not None or entry.kernel is None:
                     continue
                 if self.pages[0].drop(ctypes.addressof(entry.slot)):
                     self.unneeded.append(entry.name)
                 else:
-                    entry.library = None
+                    dropped.append(entry.kernel)
+                    entry.kernel = None
+            if dropped:
+                self.machine.close(dropped)
 
     def count(self) -> int:
         """How many kernels are in the process now."""
         with self.lock:
-            return sum(entry.library is not None for entry in self.entries.values())
+            return sum(entry.kernel is not None for entry in self.entries.values())
 
     def recall(self, address: int) -> None:
         """Load the kernel of a slot again, from its file."""
         with self.lock:
             entry = self.by_slot[address]
-            if entry.library is None:
+            if entry.kernel is None:
                 self._fill(entry, None)
+
+    def _recall(self, slot: int) -> int:
+        try:
+            self.recall(slot)
+        except BaseException:  # noqa: BLE001  there is nobody here to raise it to: the entry returns an error to XLA
+            return 1
+        return 0
 
     def _new_entry(self, name: str, identity: str, calling: Calling) -> _Entry:
         host.keep_freed_memory()
         if not self.pages or self.pages[-1].used == len(self.pages[-1].slots):
-            self.pages.append(_Page(min(_FIRST_PAGE << 2 * len(self.pages), _LARGEST_PAGE)))
+            size = min(_FIRST_PAGE << 2 * len(self.pages), _LARGEST_PAGE)
+            self.pages.append(_Page(self.machine, self._recalled, size))
         page = self.pages[-1]
         slot, address = page.slots[page.used], page.addresses[page.used]
-        slot.inputs, slot.outputs, slot.chunk = calling.inputs, calling.outputs, calling.chunk
+        slot.inputs, slot.outputs, slot.portion = calling.inputs, calling.outputs, calling.portion
         slot.batched = calling.batched
         page.used += 1
         entry = self.entries[name] = self.by_slot[ctypes.addressof(slot)] = _Entry(name, identity, slot, address)
         return entry
 
     def _fill(self, entry: _Entry, make: Callable[[], bytes] | None) -> None:
-        entry.library = _linked(entry.identity, make, (POINTS,), {})
-        entry.slot.points = entry.library[POINTS]
+        entry.kernel, entry.slot.code = _opened(entry.identity, make, self.machine.opened)
 
 
-def _identity(code: str) -> str:
-    return hashlib.sha256(f"{host.host().identity}\n{code}".encode()).hexdigest()
+def _identity(machine: Machine, code: str) -> str:
+    return hashlib.sha256(f"{machine.identity}\n{code}".encode()).hexdigest()
 
 
-def _linked(identity: str, make: Callable[[], bytes] | None, names: tuple[str, ...], given: dict[str, Any]) -> Any:
-    """Code as part of the process, from its file if that is any good."""
+def _opened(identity: str, make: Callable[[], bytes] | None, open_content: Callable[[bytes], Any]) -> Any:
+    """Code that is ready to run, from its file if that is any good."""
     stored = disk.read(identity)
     if stored is not None:
         try:
-            return host.link(stored, names, given)
-        except Exception:  # whatever LLVM says about a file that is no machine code of ours
+            return open_content(stored)
+        except Exception:  # whatever is said about a file that is no code of ours
             if make is None:
                 raise
     if make is None:
         raise FileNotFoundError(identity)
     content = make()
-    library = host.link(content, names, given)
+    opened = open_content(content)
     disk.write(identity, content)
-    return library
+    return opened
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-def _recalled(slot: int) -> int:
-    """What an entry without its kernel calls, from a thread of XLA's; 0 if the kernel is there now."""
-    try:
-        _registry.recall(slot)
-    except BaseException:  # noqa: BLE001  there is nobody here to raise it to: the entry returns an error to XLA
-        return 1
-    return 0
-
-
-_registry = _Registry()
-load = _registry.load
-drop_unneeded = _registry.drop_unneeded
-count = _registry.count
+# The code of a GPU is dropped rarely, because all that runs there is waited for.
+on_cpu, on_gpu = Registry(host.CPU), Registry(GPU, spare=64)
 
 
 def _after_fork() -> None:
-    # The lock may have been held by a thread that this process does not have.
-    _registry.lock = threading.RLock()
+    # The locks may have been held by threads that this process does not have.
+    for registry in (on_cpu, on_gpu):
+        registry.lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

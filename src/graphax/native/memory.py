@@ -1,12 +1,14 @@
 """Operands, results and what loops keep, in memory: loads and stores of vectors, one lane a point."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import Any
 
 from .emit import Emitter, Value, scalar_type, size_of
+from .results import powers_of_two
 from .statements import Statements
 
 # Bytes of a line of the cache.
@@ -15,8 +17,8 @@ LINE = 64
 _AHEAD = 4
 # Operands of so many bytes a block are fetched so far ahead.
 _LONG, _FAR = 1 << 11, 1 << 12
-# So many neighbouring elements of an operand are loaded at once.
-_TURNED = 4
+# So many neighbouring elements of an operand are loaded at once, and of a result stored.
+_TURNED, _STORED = 4, 8
 
 
 class Stores(Enum):
@@ -50,31 +52,85 @@ class PointLayout:
         return any(self.batched)
 
 
-class Memory:
-    """The memory of one block of points. Elements are given by number, or by the text of a number that is computed."""
+class Storage(ABC):
+    """Operands, results, tables and what loops keep. Elements are given by the text of a number, known or computed."""
 
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         self.program, self.layout, self.emitter = program, layout, emitter
+
+    @abstractmethod
+    def loaded(self, operand: int, element: str, kind: str) -> Value:
+        """An element of an operand."""
+
+    @abstractmethod
+    def together(self, members: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, ...]]]:
+        """Which elements of a result are stored at once, of those at some positions with their statements."""
+
+    @abstractmethod
+    def store(self, result: int, element: str, values: Sequence[Value]) -> None:
+        """Write neighbouring elements of a result."""
+
+    def everywhere(self, base: str, element: str, kind: str, pointer: str = "ptr") -> Value:
+        """One number in memory, in all lanes."""
+        stored = stored_as(kind)
+        scalar = scalar_type(stored)
+        place = self.emitter.write("ptr", f"getelementptr {scalar}, {pointer} {base}, i64 {element}")
+        one = self.emitter.write(stored, f"load {scalar}, {pointer} {place.text}, !invariant.load !0")
+        return truth(self.emitter.splat(one), kind)
+
+    def table(self, values: Sequence[Any], kind: str) -> str:
+        """The name of constants, one after the other."""
+        stored = stored_as(kind)
+        scalar = scalar_type(stored)
+        texts = ", ".join(f"{scalar} {self.emitter.literal(stored, value)}" for value in values)
+        return self.emitter.constant(f"[{len(values)} x {scalar}] [{texts}]")
+
+    def tabulated(self, name: str, element: str, kind: str) -> Value:
+        return self.everywhere(name, element, kind)
+
+    def reserved(self, count: int, kind: str) -> str:
+        """The name of room for so many numbers a point."""
+        return self.emitter.allocate(f"[{count} x {self.emitter.type(stored_as(kind))}]")
+
+    def kept(self, room: str, element: str, value: Value) -> None:
+        """Write a number where it can be read again."""
+        emitter, stored = self.emitter, numeric(value)
+        place = emitter.write("ptr", f"getelementptr {emitter.type(stored.kind)}, ptr {room}, i64 {element}")
+        emitter.perform(
+            f"store {emitter.type(stored.kind)} {stored.text}, ptr {place.text}, align {size_of(stored.kind)}"
+        )
+
+    def read(self, room: str, element: str, kind: str) -> Value:
+        emitter, stored = self.emitter, stored_as(kind)
+        vector = emitter.type(stored)
+        place = emitter.write("ptr", f"getelementptr {vector}, ptr {room}, i64 {element}")
+        return truth(emitter.write(stored, f"load {vector}, ptr {place.text}, align {size_of(stored)}"), kind)
+
+
+class Memory(Storage):
+    """The memory of one block of points."""
+
+    def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
+        super().__init__(program, layout, emitter)
         # Neighbouring elements of operands that are loaded already, by operand and first element.
         self._windows: dict[tuple[int, int], list[Value]] = {}
         # The lines of operands that are fetched ahead.
         self._fetched: set[tuple[int, int]] = set()
 
     def loaded(self, operand: int, element: str, kind: str) -> Value:
-        """An element of an operand."""
         emitter, lanes = self.emitter, self.layout.lanes
-        stored = "i8" if kind == "i1" else kind
+        stored = stored_as(kind)
         scalar, size = scalar_type(stored), prod(self.program.inputs[operand][0])
         base = f"%in{operand}"
         if not self.layout.batched[operand]:
-            return self._everywhere(base, element, stored, kind)
+            return self.everywhere(base, element, kind)
         place = self._address(base, scalar, size, element)
         vector = emitter.type(stored)
         if size == 1 or lanes == 1:
             load = f"load {vector}, ptr {place.text}, align {size_of(stored)}, !invariant.load !0"
-            return _truth(emitter.write(stored, load), kind)
+            return truth(emitter.write(stored, load), kind)
         if element.isdecimal():
-            return _truth(self._neighbours(operand, int(element), stored), kind)
+            return truth(self._neighbours(operand, int(element), stored), kind)
         steps = ", ".join(f"i64 {lane * size}" for lane in range(lanes))
         places = emitter.write("ptr", f"getelementptr {scalar}, ptr {place.text}, <{lanes} x i64> <{steps}>")
         symbol = f"@llvm.masked.gather.v{lanes}{stored}.v{lanes}p0"
@@ -82,7 +138,7 @@ class Memory:
         emitter.declarations.add(f"declare {vector} {symbol}({signature})")
         all_lanes = f"<{lanes} x i1> splat (i1 true), {vector} poison"
         gather = f"call {vector} {symbol}(<{lanes} x ptr> {places.text}, i32 {size_of(stored)}, {all_lanes})"
-        return _truth(emitter.write(stored, gather), kind)
+        return truth(emitter.write(stored, gather), kind)
 
     def _neighbours(self, operand: int, element: int, kind: str) -> Value:
         """An element of an operand, loaded with its neighbours and turned: a gather takes several times as long."""
@@ -121,45 +177,12 @@ class Memory:
         shape, dtype = self.program.inputs[operand]
         return int(prod(shape) * dtype.itemsize)
 
-    def _everywhere(self, base: str, element: str, stored: str, kind: str) -> Value:
-        """One number in memory, in all lanes."""
-        scalar = scalar_type(stored)
-        place = self.emitter.write("ptr", f"getelementptr {scalar}, ptr {base}, i64 {element}")
-        one = self.emitter.write(stored, f"load {scalar}, ptr {place.text}, !invariant.load !0")
-        return _truth(self.emitter.splat(one), kind)
-
-    def table(self, values: Sequence[Any], kind: str) -> str:
-        """The name of constants, one after the other."""
-        stored = "i8" if kind == "i1" else kind
-        scalar = scalar_type(stored)
-        texts = ", ".join(f"{scalar} {self.emitter.literal(stored, value)}" for value in values)
-        return self.emitter.constant(f"[{len(values)} x {scalar}] [{texts}]")
-
-    def tabulated(self, name: str, element: str, kind: str) -> Value:
-        return self._everywhere(name, element, "i8" if kind == "i1" else kind, kind)
-
-    def reserved(self, count: int, kind: str) -> str:
-        """The name of room for so many numbers a point."""
-        return self.emitter.allocate(f"[{count} x {self.emitter.type('i8' if kind == 'i1' else kind)}]")
-
-    def kept(self, room: str, element: str, value: Value) -> None:
-        """Write a number where it can be read again."""
-        emitter, stored = self.emitter, _numeric(value)
-        place = emitter.write("ptr", f"getelementptr {emitter.type(stored.kind)}, ptr {room}, i64 {element}")
-        emitter.perform(
-            f"store {emitter.type(stored.kind)} {stored.text}, ptr {place.text}, align {size_of(stored.kind)}"
-        )
-
-    def read(self, room: str, element: str, kind: str) -> Value:
-        emitter, stored = self.emitter, "i8" if kind == "i1" else kind
-        vector = emitter.type(stored)
-        place = emitter.write("ptr", f"getelementptr {vector}, ptr {room}, i64 {element}")
-        return _truth(emitter.write(stored, f"load {vector}, ptr {place.text}, align {size_of(stored)}"), kind)
+    def together(self, members: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, ...]]]:
+        return powers_of_two(members, min(_STORED, self.layout.lanes))
 
     def store(self, result: int, element: str, values: Sequence[Value]) -> None:
-        """Write neighbouring elements of a result, as many as a power of two."""
         emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
-        values = [_numeric(value) for value in values]
+        values = [numeric(value) for value in values]
         kind = values[0].kind
         scalar, size = scalar_type(kind), len(self.program.results[result])
         place = self._address(f"%out{result}", scalar, size, element)
@@ -226,10 +249,15 @@ class Memory:
         return emitter.write("ptr", f"getelementptr {scalar}, ptr {base}, i64 {place.text}")
 
 
-def _truth(value: Value, kind: str) -> Value:
+def stored_as(kind: str) -> str:
+    """The kind of number that stands for one in memory."""
+    return "i8" if kind == "i1" else kind
+
+
+def truth(value: Value, kind: str) -> Value:
     return value.differs(0) if kind == "i1" else value
 
 
-def _numeric(value: Value) -> Value:
+def numeric(value: Value) -> Value:
     """A truth value as it lies in memory; any other number as it is."""
     return value.emitter.cast("zext", value, "i8") if value.kind == "i1" else value

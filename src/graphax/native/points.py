@@ -6,7 +6,7 @@ from dataclasses import replace
 from .body import Body
 from .emit import Emitter
 from .inverses import share_inverses
-from .memory import LINE, PointLayout, Stores
+from .memory import LINE, Memory, PointLayout, Stores
 from .statements import Statements
 
 # The function of a kernel.
@@ -62,10 +62,12 @@ _METADATA = """
 
 def kernel_code(program: Statements, layout: PointLayout) -> str:
     """A module with one function, which computes points from a first to a last one."""
-    quick = Body(share_inverses(program), layout, Emitter(layout.lanes, exact=False, block="quick")).emitter
+    quick = Body(Memory(share_inverses(program), layout, Emitter(layout.lanes, exact=False, block="quick"))).emitter
     parts, written = [], [quick]
     if quick.huge is not None or layout.stores is Stores.STREAMED:
-        exact = Body(program, replace(layout, stores=Stores.CACHED), Emitter(layout.lanes, block="entry")).emitter
+        exact = Body(
+            Memory(program, replace(layout, stores=Stores.CACHED), Emitter(layout.lanes, block="entry"))
+        ).emitter
         written.append(exact)
         parts.append(_EXACT.format(pointers=_pointers(program), allocations=_text(exact.allocations), body=exact.text))
     parts.append(

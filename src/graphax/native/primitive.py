@@ -1,9 +1,9 @@
-"""Kernels in JAX: a primitive that is one call of machine code on the CPU, one kernel on a GPU, and the program it came
+"""Kernels in JAX: a primitive that is one call of machine code on the CPU, one launch on a GPU, and the program it came
 from elsewhere."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -17,12 +17,13 @@ from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
 from ..notices import left_to_xla
-from . import host, pallas
+from . import cuda, host
 from .handler import chunk_size
-from .loaded import Calling, Loaded, load
+from .loaded import Calling, Loaded, on_cpu, on_gpu
 from .memory import PointLayout, Stores
 from .points import kernel_code
 from .statements import Statements
+from .threads import ThreadCode, reason_for_xla, thread_code
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
 # of many operations XLA makes many loops, and starting those takes longer than the arithmetic. It does so in every step
@@ -30,6 +31,9 @@ from .statements import Statements
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
+
+# In every step of a loop; a thread of a GPU is slower than the many that XLA has for a large step of one point.
+_MOST_STATEMENTS_OF_A_THREAD = 1_000
 
 # A step of a loop waits for the one before it, so short ones leave the processor idle unless there are several vectors,
 # as many as registers allow: statements of a step at most, and vectors.
@@ -83,7 +87,7 @@ class Kernel:
 
     @property
     def reason_for_xla_on_gpu(self) -> str | None:
-        return pallas.reason_for_xla(self.statements)
+        return reason_for_xla(self.statements)
 
 
 def _results(
@@ -130,14 +134,40 @@ def _merged(x: Any, has_outer: bool, has_inner: bool, outer: int, inner: int) ->
 
 def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
     batch = _batch_size([aval.shape for aval in avals], batched)
-    if batch is not None and not isinstance(batch, int):
-        return None
-    if batch == 0 or not kernel.statements.outputs or any(0 in shape for shape, _ in kernel.statements.outputs):
+    if not _has_results(kernel, batch):
         return None
     if not kernel.required and (not host.available() or (batch is None and kernel.reason_for_xla_alone)):
         return None
+    return _lowered(kernel, lambda: _loaded_on_cpu(kernel, _layout(kernel.statements, batched, batch)))
+
+
+def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
+    batch = _batch_size([aval.shape for aval in avals], batched)
+    # Code depends on the GPU, so what is lowered elsewhere is left to XLA.
+    if not _has_results(kernel, batch) or not _jax.computes_on_gpu():
+        return None
+    reason = kernel.reason_for_xla_on_gpu
+    if reason and kernel.required:
+        raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
+    # A single point is worth a kernel only if XLA would start many, one after the other.
+    alone = batch is None and (
+        not kernel.statements.loops or kernel.statements.operations > _MOST_STATEMENTS_OF_A_THREAD
+    )
+    if reason or (alone and not kernel.required):
+        return None
+    return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched))
+
+
+def _has_results(kernel: Kernel, batch: Any) -> bool:
+    """True if something is to be computed, for a number of points that is known."""
+    some = bool(kernel.statements.outputs) and not any(0 in shape for shape, _ in kernel.statements.outputs)
+    return some and isinstance(batch, int | None) and batch != 0
+
+
+def _lowered(kernel: Kernel, load: Callable[[], Loaded]) -> Any:
+    """How XLA is told of a kernel; None where it cannot be loaded, and was not asked for by name."""
     try:
-        loaded = _loaded(kernel, _layout(kernel.statements, batched, batch))
+        loaded = load()
     except Exception as error:
         reason = f"its kernel cannot be compiled or loaded ({type(error).__name__}: {error})"
         if kernel.required:
@@ -151,20 +181,6 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
         return _jax.apart(jax.ffi.ffi_lowering(loaded.name)(ctx, *operands))
 
     return lower
-
-
-def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
-    batch = _batch_size([aval.shape for aval in avals], batched)
-    # Triton has to know the GPU, so what is lowered elsewhere is left to XLA.
-    if not _jax.computes_on_gpu() or not isinstance(batch, int | None) or batch == 0:
-        return None
-    # A single point is worth a kernel only if XLA would start many, one after the other.
-    if batch is None and not kernel.statements.loops:
-        return None
-    function = pallas.on_blocks(kernel.statements, batched, batch or 1)
-    if function is None:
-        return None
-    return _jax.triton_lowering_rule(function if batch else lambda *operands: [x[0] for x in function(*operands)])
 
 
 def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None) -> PointLayout:
@@ -189,16 +205,27 @@ def _stores(statements: Statements, batch: int) -> Stores:
     return Stores.PREFETCHED if written < _STREAMED_FROM else Stores.STREAMED
 
 
-def _loaded(kernel: Kernel, layout: PointLayout) -> Loaded:
+def _loaded_on_cpu(kernel: Kernel, layout: PointLayout) -> Loaded:
     program = kernel.statements
     work = program.executed + 2 * sum(map(len, program.results))
     calling = Calling(len(program.inputs), len(program.outputs), chunk_size(work), layout.has_batch)
-    return load(_code(kernel, layout), calling)
+    return on_cpu.load(_code(kernel, layout), calling)
+
+
+def _loaded_on_gpu(kernel: Kernel, batched: tuple[bool, ...]) -> Loaded:
+    cuda.check_available()
+    code, program = _code_of_threads(kernel, batched), kernel.statements
+    return on_gpu.load(code.text, Calling(len(program.inputs), len(program.outputs), code.room, any(batched)))
 
 
 @lru_cache(16)
 def _code(kernel: Kernel, layout: PointLayout) -> str:
     return kernel_code(kernel.statements, layout)
+
+
+@lru_cache(16)
+def _code_of_threads(kernel: Kernel, batched: tuple[bool, ...]) -> ThreadCode:
+    return thread_code(kernel.statements, batched)
 
 
 # Why kernels could not be made, by their digest.

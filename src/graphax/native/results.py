@@ -1,15 +1,13 @@
 """Which elements of results are stored together, and which a loop can store by itself."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..errors import NativeError
 from .needed import parts
 from .statements import Statements
 
-# Elements of one result that are turned from lanes into neighbours in memory at once.
-_GROUP = 8
 # Numbers that loops keep for later. A number is as long as a line of the cache, and a thread has a few megabytes.
 _MOST_KEPT = 1 << 14
 
@@ -75,13 +73,19 @@ def _stored(program: Statements) -> Counter[int]:
 
 def check_room(program: Statements) -> None:
     """Raise `NativeError` if what loops keep is more than a thread has room for."""
+    kept = numbers_kept(program)
+    if kept > _MOST_KEPT:
+        raise NativeError(f"its loops keep {kept:,} numbers, and there is room for {_MOST_KEPT:,}")
+
+
+def numbers_kept(program: Statements) -> int:
+    """How many numbers of a point loops keep for later."""
     kept = sum(len(s.operands) for s in program.statements if s.operation == "kept")
     stored = _stored(program)
     for loop in program.loops:
         repeat = program.statements[loop]
         kept += (repeat.attribute.length or 0) * (len(parts(repeat)[2]) - stored[loop])
-    if kept > _MOST_KEPT:
-        raise NativeError(f"its loops keep {kept:,} numbers, and there is room for {_MOST_KEPT:,}")
+    return kept
 
 
 def _target(steps: Mapping[int, tuple[int, int]], length: int) -> Target | None:
@@ -93,7 +97,11 @@ def _target(steps: Mapping[int, tuple[int, int]], length: int) -> Target | None:
     return Target(result, first, stride) if regular else None
 
 
-def groups(program: Statements, direct: Mapping[int, Target], lanes: int) -> dict[int, list[Group]]:
+# Which of the elements at some positions are stored together: from the first of them, their statements.
+Together = Callable[[Mapping[int, int]], Iterable[tuple[int, tuple[int, ...]]]]
+
+
+def groups(program: Statements, direct: Mapping[int, Target], together: Together) -> dict[int, list[Group]]:
     """Elements that are stored together, by the statements they wait for."""
     pieces: dict[tuple[int, int, int], dict[int, int]] = {}
     for result, numbers in enumerate(program.results):
@@ -108,19 +116,29 @@ def groups(program: Statements, direct: Mapping[int, Target], lanes: int) -> dic
         pieces.setdefault((target.result, target.stride, scope), {})[target.offset] = written
     waiting: dict[int, list[Group]] = {}
     for (result, stride, _), members in pieces.items():
-        for start, numbers in _together(members, lanes):
+        for start, numbers in together(members):
             group = Group(result, start, stride, numbers, set(numbers))
             for number in group.missing:
                 waiting.setdefault(number, []).append(group)
     return waiting
 
 
-def _together(members: Mapping[int, int], lanes: int) -> Iterable[tuple[int, tuple[int, ...]]]:
-    """Neighbours, as many at once as a power of two up to what pays."""
+def powers_of_two(members: Mapping[int, int], widest: int) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """Neighbours, as many at once as a power of two, and at most so many."""
+    for start, numbers in runs(members, len(members)):
+        done = 0
+        while done < len(numbers):
+            width = min(widest, 1 << ((len(numbers) - done).bit_length() - 1))
+            yield start + done, numbers[done : done + width]
+            done += width
+
+
+def runs(members: Mapping[int, int], widest: int) -> Iterable[tuple[int, tuple[int, ...]]]:
+    """Neighbours, at most so many at once."""
     rest = sorted(members)
     while rest:
         width = 1
-        while width < min(_GROUP, lanes) and rest[: 2 * width] == list(range(rest[0], rest[0] + 2 * width)):
-            width *= 2
+        while width < min(widest, len(rest)) and rest[width] == rest[0] + width:
+            width += 1
         yield rest[0], tuple(members[position] for position in rest[:width])
         rest = rest[width:]

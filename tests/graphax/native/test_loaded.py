@@ -34,7 +34,7 @@ def _expected(constant):
 
 
 def _entries():
-    return set(loaded._registry.entries)
+    return set(loaded.on_cpu.entries)
 
 
 def _in_threads(count, work):
@@ -78,9 +78,9 @@ def test_eight_threads_run_kernels_that_are_dropped_meanwhile():
     def drop():
         while not stop.is_set():
             for name in names:
-                loaded._registry.entries[name].needed_by = lambda: None
-                loaded._registry.unneeded.append(name)
-            loaded.drop_unneeded()
+                loaded.on_cpu.entries[name].needed_by = lambda: None
+                loaded.on_cpu.unneeded.append(name)
+            loaded.on_cpu.drop_unneeded()
 
     dropper = threading.Thread(target=drop)
     dropper.start()
@@ -102,14 +102,14 @@ def test_a_kernel_that_nobody_needs_is_dropped():
     function = jax.jit(jax.vmap(natively(_function(300.0))))
     function(POINTS)
     (name,) = _entries() - before
-    entry = loaded._registry.entries[name]
-    loaded.drop_unneeded()
-    assert entry.library is not None
+    entry = loaded.on_cpu.entries[name]
+    loaded.on_cpu.drop_unneeded()
+    assert entry.kernel is not None
     del function
     jax.clear_caches()
     gc.collect()
-    loaded.drop_unneeded()
-    assert entry.library is None
+    loaded.on_cpu.drop_unneeded()
+    assert entry.kernel is None
     # And is loaded under the same name when it is needed again.
     np.testing.assert_allclose(_run(300.0), _expected(300.0), rtol=1e-12)
     assert _entries() - before == {name}
@@ -138,9 +138,9 @@ def test_a_kernel_that_cannot_be_recalled_is_an_error(monkeypatch, tmp_path):
     function = jax.jit(jax.vmap(natively(_function(400.0))))
     function(POINTS)
     (name,) = _entries() - before
-    loaded._registry.entries[name].needed_by = lambda: None
-    loaded._registry.unneeded.append(name)
-    loaded.drop_unneeded()
+    loaded.on_cpu.entries[name].needed_by = lambda: None
+    loaded.on_cpu.unneeded.append(name)
+    loaded.on_cpu.drop_unneeded()
     for path in tmp_path.rglob("*.o"):
         path.unlink()
     with pytest.raises(ValueError, match="was dropped and cannot be loaded again"):
@@ -158,7 +158,7 @@ def test_a_file_with_the_right_hash_that_is_no_machine_code_is_replaced(monkeypa
     write(identity, b"no machine code at all")
     jax.clear_caches()
     gc.collect()
-    loaded.drop_unneeded()
+    loaded.on_cpu.drop_unneeded()
     np.testing.assert_allclose(_run(500.0), _expected(500.0), rtol=1e-12)
     stored = (disk.kernel_folder() / f"{identity}.o").read_bytes()
     assert stored == hashlib.sha256(content).digest() + content
@@ -209,7 +209,7 @@ def test_a_forked_process_loads_kernels_though_the_lock_was_held():
     held, release = threading.Event(), threading.Event()
 
     def hold():
-        with loaded._registry.lock:
+        with loaded.on_cpu.lock:
             held.set()
             release.wait(60)
 
@@ -222,8 +222,8 @@ def test_a_forked_process_loads_kernels_though_the_lock_was_held():
     if child == 0:
         code = 1
         try:
-            with loaded._registry.lock:
-                loaded.drop_unneeded()
+            with loaded.on_cpu.lock:
+                loaded.on_cpu.drop_unneeded()
                 code = 0
         finally:
             os._exit(code)

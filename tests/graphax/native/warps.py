@@ -1,0 +1,53 @@
+"""The kernels of a GPU on this machine: the same code, one call for each thread of a warp."""
+
+import ctypes
+import threading
+
+import jax
+import numpy as np
+
+from graphax.backend import _Flat
+from graphax.native import host
+from graphax.native.points import POINTS
+from graphax.native.threads import WARP, thread_code
+from graphax.native.unroll import unroll
+
+
+def run_warps(statements, operands, batched, points):
+    """The results of a kernel for so many points; operands that are marked have a leading axis of points."""
+    code = thread_code(statements, tuple(batched), device=False)
+    barrier = threading.Barrier(WARP)
+    wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait(60))
+    given = {"graphax_wait": ctypes.cast(wait, ctypes.c_void_p).value}
+    library = host.link(host.machine_code(code.text), (POINTS,), given)
+    arrays = [np.ascontiguousarray(x, dtype) for x, (_, dtype) in zip(operands, statements.inputs, strict=True)]
+    # What nobody writes shows, and so does what is written beyond the end.
+    results = [np.empty((points + 1, *shape), dtype) for shape, dtype in statements.outputs]
+    for x in results:
+        ctypes.memset(x.ctypes.data, 77, x.nbytes)
+    room = np.zeros(code.room + 16, np.int8)
+    pointers = [x.ctypes.data for x in (*arrays, *results)]
+    types = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
+    thread = ctypes.CFUNCTYPE(None, *types)(library[POINTS])
+    for first in range(0, points, WARP):
+        rest = (points, first), room.ctypes.data
+        threads = [
+            threading.Thread(target=thread, args=(*pointers, *rest[0], lane, rest[1])) for lane in range(WARP)
+        ]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    assert all(set(x[points].tobytes()) <= {77} for x in results)
+    return [x[:points] for x in results]
+
+
+def on_warps(function, args, batched):
+    """A function of one point for many, as the threads of a GPU compute it."""
+    single = [np.asarray(x)[0] if marked else x for x, marked in zip(args, batched, strict=True)]
+    flat = _Flat.of(function, single)
+    constants = [np.asarray(x) for x in flat.operands[: len(flat.operands) - len(args)]]
+    points = next(len(x) for x, marked in zip(args, batched, strict=True) if marked)
+    marks = [False] * len(constants) + list(batched)
+    found = run_warps(unroll(flat.program), [*constants, *args], marks, points)
+    return jax.tree.unflatten(flat.tree, found)
