@@ -213,7 +213,7 @@ def test_under_shard_map_with_checks():
 
 
 def test_halves_that_xla_rounds_differently():
-    """One half of a choice between an array and its transpose was contracted to fused multiply-adds, and one was not."""
+    """One half of a choice between an array and its transpose was contracted to fused multiply-adds."""
 
     def function(x):
         columns = jnp.sum(jnp.arctan2(x, 3.0 + x * x), 0)

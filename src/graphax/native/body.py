@@ -22,9 +22,10 @@ class Body:
         # The names of the numbers of steps, and of memory, by statement.
         self.steps: dict[int, str] = {}
         self.rooms: dict[int, str] = {}
-        self.orders = schedules(self.program)
+        self.orders = schedules(self.program, memory.registers)
         self.direct = targets(self.program)
         self.waiting = groups(self.program, self.direct, memory.together)
+        memory.arrange(list(dict.fromkeys(group for found in self.waiting.values() for group in found)))
         if 0 in self.orders:
             self.run(self.orders[0].rest)
 
@@ -35,10 +36,11 @@ class Body:
                 self.values[number] = value
             for group in self.waiting.get(number, ()):
                 group.missing.discard(number)
+                self.memory.arrived(group, number, self.values[number])
                 if not group.missing:
                     scope = self.program.statements[number].scope
                     element = self._element(Place(group.start, (group.stride,)), (self.steps.get(scope, "0"),))
-                    self.memory.store(group.result, element, [self.values[n] for n in group.numbers])
+                    self.memory.store(group, element, [self.values[n] for n in group.numbers])
 
     def _performed(self, number: int) -> Value | None:
         """The value of a statement, of those that have one."""

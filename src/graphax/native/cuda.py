@@ -15,7 +15,7 @@ from .points import POINTS
 
 # What the driver calls its options and attributes by.
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
-_LOCAL_BYTES, _REGISTERS = 3, 4
+_LOCAL_BYTES, _REGISTERS, _MOST_SHARED_BYTES = 3, 4, 8
 _LOG_BYTES = 8192
 _NOT_FOUND = "the driver of NVIDIA's GPUs (libcuda) is not there, or too old"
 _FUNCTIONS = (

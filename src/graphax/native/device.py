@@ -1,13 +1,19 @@
 """Functions for the threads of a GPU, which has no C library: ``device.ll``."""
 
+import math
 import struct
 from functools import cache
 from pathlib import Path
 from string import Template
 
-from .emit import Value
+from .emit import Operand, Value
 from .formats import FORMATS
 
+# The inverse of a number, and that of its square root, to a unit in the last place.
+RECIPROCAL, INVERSE_ROOT = "llvm.nvvm.rcp.approx.ftz.f", "llvm.nvvm.rsqrt.approx.ftz.f"
+INFINITY = math.inf
+# Below this, errors of square roots would be denormal.
+_TINY = 2.0**-80
 # The bits of 2/π behind the point, as many as the largest number has and some more.
 _BITS_OF_TWO_BY_PI = 1280
 _TWO_BY_PI = int(
@@ -23,9 +29,14 @@ def quadrant(a: Value) -> tuple[Value, Value]:
     """The angle r and the quadrant q with a = r + q·π/2, for an a that is so large that π needs more digits."""
     emitter, wide = a.emitter, a if a.kind == "f64" else a.emitter.cast("fpext", a, "f64")
     emitter.declarations.update(_functions()["quadrant"])
-    both = emitter.write("pair", f"call {{double, i64}} @quadrant(double {wide.text})").text
-    angle = emitter.write("f64", f"extractvalue {{double, i64}} {both}, 0")
-    quadrant = emitter.write("i64", f"extractvalue {{double, i64}} {both}, 1")
+    both = [
+        emitter.write("pair", f"call {{double, i64}} @quadrant(double {emitter.lane(wide, lane).text})").text
+        for lane in range(emitter.lanes)
+    ]
+    angle, quadrant = (
+        emitter.joined([emitter.write(kind, f"extractvalue {{double, i64}} {one}, {n}") for one in both])
+        for n, kind in enumerate(("f64", "i64"))
+    )
     if a.kind == "f64":
         return angle, quadrant
     return emitter.cast("fptrunc", angle, "f32"), emitter.cast("trunc", quadrant, "i32")
@@ -34,6 +45,61 @@ def quadrant(a: Value) -> tuple[Value, Value]:
 def remainder(x: Value, y: Value) -> Value:
     x.emitter.declarations.update(_functions()[f"remainder.{x.kind}"])
     return x.emitter.by_lane(f"remainder.{x.kind}", x, y, declared=True)
+
+
+def quotient(a: Value, b: Value) -> Value:
+    """a / b by an inverse, which all quotients by b share; the last bit may be wrong."""
+    factor, _, inverse = _inverted(b)
+    return (a * factor) * inverse
+
+
+def division(a: Value, b: Value) -> Value:
+    """a / b, the nearest number, without the jump that a GPU's own has in single precision."""
+    emitter = a.emitter
+    if a.kind != "f32":
+        return emitter.binary("fdiv", a, b)
+    factor, scaled, inverse = _inverted(b)
+    error = _fma(-scaled, inverse, 1.0)
+    # Not so for the inverses of zero and of infinity.
+    better = emitter.select(emitter.call("fabs", error) < 1.0, _fma(error, inverse, inverse), inverse)
+    numerator = a * factor
+    found = numerator * better
+    rest = _fma(-scaled, found, numerator)
+    improves = rest.differs(0.0) & (emitter.call("fabs", rest) < INFINITY)
+    return emitter.select(improves, _fma(rest, better, found), found)
+
+
+def sqrt(x: Value) -> Value:
+    """The square root, without the jump that a GPU's own has in single precision."""
+    emitter = x.emitter
+    if x.kind != "f32":
+        return emitter.call("sqrt", x)
+    small = x < _TINY
+    raised = emitter.select(small, x * 2.0**64, x)
+    inverse = emitter.by_lane(INVERSE_ROOT, raised)
+    found = raised * inverse
+    better = _fma(_fma(-found, found, raised), 0.5 * inverse, found)
+    lowered = emitter.select(small, better * 2.0**-32, better)
+    return emitter.select(x.equals(0.0) | x.equals(INFINITY), x, lowered)
+
+
+def _fma(a: Value, b: Operand, c: Operand) -> Value:
+    return a.emitter.call("fma", a, b, c)
+
+
+def _inverted(b: Value) -> tuple[Value, Value, Value]:
+    """A power of two, b times that, and the inverse of the product, to a unit in the last place.
+
+    Without the power the inverse would be infinite or denormal where quotients are neither.
+    """
+    emitter, form = b.emitter, FORMATS[b.kind]
+    far, shift = 2.0 ** (form.bias - 27), 2.0 ** (form.bias // 2)
+    size = emitter.call("fabs", b)
+    factor = emitter.select(size > far, 1 / shift, emitter.select(size < 1 / far, shift, emitter.value(b.kind, 1.0)))
+    scaled = b * factor
+    if b.kind == "f32":
+        return factor, scaled, emitter.by_lane(RECIPROCAL, scaled)
+    return factor, scaled, emitter.binary("fdiv", emitter.value("f64", 1.0), scaled)
 
 
 @cache

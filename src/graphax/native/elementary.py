@@ -37,7 +37,7 @@ def copysign(x: Value, sign: Value) -> Value:
 
 
 def sqrt(x: Value) -> Value:
-    return x.emitter.call("sqrt", x)
+    return device.sqrt(x) if x.emitter.device else x.emitter.call("sqrt", x)
 
 
 def select(condition: Value, a: Operand, b: Operand) -> Value:

@@ -91,7 +91,13 @@ class Value:
     __add__, __radd__ = _operators("fadd", "add")
     __sub__, __rsub__ = _operators("fsub", "sub")
     __mul__, __rmul__ = _operators("fmul", "mul")
-    __truediv__, __rtruediv__ = _operators("fdiv", "sdiv")
+
+    def __truediv__(self, other: Operand) -> "Value":
+        return self.emitter.divide(self, self.emitter.value(self.kind, other))
+
+    def __rtruediv__(self, other: Operand) -> "Value":
+        return self.emitter.divide(self.emitter.value(self.kind, other), self)
+
     __and__, __rand__ = _operators("and", "and")
     __or__, __ror__ = _operators("or", "or")
     __xor__, __rxor__ = _operators("xor", "xor")
@@ -116,7 +122,7 @@ class Emitter:
 
     Attributes:
         exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
-        device: whether the only lane is a thread of a GPU, which has no C library and jumps by itself.
+        device: whether the lanes are a thread of a GPU, which has no C library and jumps by itself.
         block: the label of what is being written; instructions in sequence, up to a jump.
         lines: the instructions so far.
         declarations: the functions that they call, and constants.
@@ -204,6 +210,10 @@ class Emitter:
     def binary(self, name: str, a: Value, b: Value) -> Value:
         return self.write(a.kind, f"{name} {self.type(a.kind)} {a.text}, {b.text}")
 
+    def divide(self, a: Value, b: Value) -> Value:
+        """A quotient of floating-point numbers."""
+        return self.binary("fdiv", a, b)
+
     def compare(self, relation: str, a: Value, b: Operand) -> Value:
         b = self.value(a.kind, b)
         if a.is_float:
@@ -235,30 +245,37 @@ class Emitter:
     def by_lane(self, function: str, *operands: Value, declared: bool = False) -> Value:
         """A scalar function lane by lane, one of the C library unless it is declared already."""
         kind = operands[0].kind
-        scalar, vector = _TYPES[kind][0], self.type(kind)
+        scalar = _TYPES[kind][0]
         if not declared:
             self.declarations.add(f"declare {scalar} @{function}({', '.join([scalar] * len(operands))})")
-        result = Value(self, "poison", kind)
+        called = []
         for lane in range(self.lanes):
-            texts = [self.lane(operand, lane).text for operand in operands]
-            called = self.write(kind, f"call {scalar} @{function}({', '.join(f'{scalar} {t}' for t in texts)})")
-            if self.lanes == 1:
-                return called
-            result = self.write(kind, f"insertelement {vector} {result.text}, {scalar} {called.text}, i32 {lane}")
+            texts = [f"{scalar} {self.lane(operand, lane).text}" for operand in operands]
+            called.append(self.write(kind, f"call {scalar} @{function}({', '.join(texts)})"))
+        return self.joined(called)
+
+    def joined(self, numbers: Sequence[Value]) -> Value:
+        """A number for each lane as one vector."""
+        if self.lanes == 1:
+            return numbers[0]
+        kind = numbers[0].kind
+        result = Value(self, "poison", kind)
+        for lane, one in enumerate(numbers):
+            pieces = f"{self.type(kind)} {result.text}, {scalar_type(kind)} {one.text}"
+            result = self.write(kind, f"insertelement {pieces}, i32 {lane}")
         return result
 
     def rarely(self, condition: Value, usual: Sequence[Value], make: Callable[[], Sequence[Value]]) -> list[Value]:
-        """Some values, or, where a condition holds for the only lane, others that are made behind a jump."""
-        assert self.lanes == 1
+        """Some values, or, in lanes where a condition holds, others that are made behind a jump."""
         known = self._seen.get(f"rarely {condition.text}")
         label = known or self.fresh("rare")
         names = [f"%{label}.value{n}" for n in range(len(usual))]
         if known is None:
-            before = self.block
-            self.perform(f"br i1 {condition.text}, label %{label}, label %{label}.after")
+            some, before = self.any(condition), self.block
+            self.perform(f"br i1 {some.text}, label %{label}, label %{label}.after")
             self.begin(label)
             with self.inside():
-                others = make()
+                others = [self.select(condition, new, value) for new, value in zip(make(), usual, strict=True)]
                 self.perform(f"br label %{label}.after")
             last = self.block
             self.begin(f"{label}.after")

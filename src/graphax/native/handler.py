@@ -21,8 +21,8 @@ import jax
 
 from ..errors import NativeError
 
-# On a GPU, threads of a block; up to so many points, a block is a single warp, so that more processors have one.
-_THREADS, _FEW_POINTS = 128, 32_768
+# On a GPU, threads of a block. Up to so many points, or if a warp shares more bytes, a block is a single warp.
+_THREADS, _FEW_POINTS, _LARGE_ROOM = 128, 32_768, 12_288
 
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
 _CHUNK_WORK = 1 << 21
@@ -63,7 +63,8 @@ class Slot(ctypes.Structure):
         ("outputs", ctypes.c_int64),
         ("portion", ctypes.c_int64),
         ("batched", ctypes.c_int64),
-        ("unused", ctypes.c_int64 * 2),
+        ("points", ctypes.c_int64),
+        ("unused", ctypes.c_int64),
     )
 
 
@@ -109,6 +110,7 @@ def handler_code(name: str, size: int) -> str:
         minor=minor,
         threads=_THREADS,
         few_points=_FEW_POINTS,
+        large_room=_LARGE_ROOM,
         yield_core="%ignored = call i32 @sched_yield()" if posix else "",
         declare_yield="declare i32 @sched_yield()" if posix else "",
     )

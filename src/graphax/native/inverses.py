@@ -17,21 +17,16 @@ from .emit import dtype_of
 from .needed import becoming
 from .statements import Statement, Statements
 
-# The operation of an inverse that stands for a division in quotients.
-INVERSE = "inverse"
+# The operation of an inverse that stands for a division in quotients, and that of a quotient which may be off by a unit
+# in the last place more than a division.
+INVERSE, QUOTIENT = "inverse", "quotient"
 _JUMPS = frozenset({"floor", "ceil", "round", "round_to_even", "rem", "sign", "eq", "ne", "lt", "le", "gt", "ge"})
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def share_inverses(program: Statements) -> Statements:
     """The same program with one division for each number that several are divided by."""
-    exact = _before_jumps(program.statements)
-    quotients = {n for n, s in enumerate(program.statements) if _is_quotient(s)} - exact
-    divisors = Counter(program.statements[n].operands[1] for n in quotients)
-    # What a loop divides by in every step counts as several.
-    divisors.update(
-        d for n in quotients if _changes_less(program.statements, n, d := program.statements[n].operands[1])
-    )
+    quotients, divisors = _relaxed(program)
     statements: list[Statement] = []
     places: dict[int, int] = {}
     inverses: dict[int, int] = {}
@@ -54,6 +49,31 @@ def share_inverses(program: Statements) -> Statements:
         places[number] = inverse if is_inverse else add(product)
     results = tuple(tuple(places[n] for n in result) for result in program.results)
     return replace(program, statements=tuple(statements), results=results)
+
+
+def relax_quotients(program: Statements) -> Statements:
+    """The same program for a GPU, which is quicker with quotients that are not the nearest numbers.
+
+    In double precision only where several are divided by the same number.
+    """
+    quotients, divisors = _relaxed(program)
+    statements = tuple(
+        replace(s, operation=QUOTIENT) if n in quotients and (s.kind == "f32" or divisors[s.operands[1]] > 1) else s
+        for n, s in enumerate(program.statements)
+    )
+    return replace(program, statements=statements)
+
+
+def _relaxed(program: Statements) -> tuple[set[int], Counter[int]]:
+    """The quotients whose last bit no jump depends on, and how many of them have each divisor."""
+    exact = _before_jumps(program.statements)
+    quotients = {n for n, s in enumerate(program.statements) if _is_quotient(s)} - exact
+    divisors = Counter(program.statements[n].operands[1] for n in quotients)
+    # What a loop divides by in every step counts as several.
+    divisors.update(
+        d for n in quotients if _changes_less(program.statements, n, d := program.statements[n].operands[1])
+    )
+    return quotients, divisors
 
 
 def _changes_less(statements: Sequence[Statement], number: int, operand: int) -> bool:

@@ -85,14 +85,18 @@ launch:
   store ptr %size, ptr %extra3
   %extra4 = getelementptr i64, ptr %extra, i64 4
   store i64 0, ptr %extra4
-  ; Few points are spread over more blocks.
+  ; Few points are spread over more blocks, and blocks that need much memory are small.
   %many = icmp sgt i64 %points, $few_points
-  %threads = select i1 %many, i64 $threads, i64 32
-  %more = add i64 %points, %threads
-  %padded = sub i64 %more, 1
-  %blocks = sdiv i64 %padded, %threads
-  %warps = lshr i64 %threads, 5
   %room = call i64 @number_at(ptr %slot, i64 32)
+  %fits = icmp sle i64 %room, $large_room
+  %large = and i1 %many, %fits
+  %threads = select i1 %large, i64 $threads, i64 32
+  %points.each = call i64 @number_at(ptr %slot, i64 48)
+  %portion = mul i64 %threads, %points.each
+  %more = add i64 %points, %portion
+  %padded = sub i64 %more, 1
+  %blocks = sdiv i64 %padded, %portion
+  %warps = lshr i64 %threads, 5
   %rooms = mul i64 %warps, %room
   %blocks.short = trunc i64 %blocks to i32
   %threads.short = trunc i64 %threads to i32

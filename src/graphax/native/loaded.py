@@ -32,12 +32,14 @@ class Calling:
         inputs, outputs: how many arrays it has.
         portion: on a CPU how many points a thread takes at a time, on a GPU how many bytes the threads of a warp share.
         batched: whether there are several points.
+        points: how many a thread of a GPU has.
     """
 
     inputs: int
     outputs: int
     portion: int
     batched: bool
+    points: int = 1
 
 
 class Loaded:
@@ -157,7 +159,7 @@ class Registry:
         page = self.pages[-1]
         slot, address = page.slots[page.used], page.addresses[page.used]
         slot.inputs, slot.outputs, slot.portion = calling.inputs, calling.outputs, calling.portion
-        slot.batched = calling.batched
+        slot.batched, slot.points = calling.batched, calling.points
         page.used += 1
         entry = self.entries[name] = self.by_slot[ctypes.addressof(slot)] = _Entry(name, identity, slot, address)
         return entry

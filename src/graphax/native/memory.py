@@ -8,7 +8,8 @@ from math import prod
 from typing import Any
 
 from .emit import Emitter, Value, scalar_type, size_of
-from .results import powers_of_two
+from .results import Group, powers_of_two
+from .schedule import REGISTERS
 from .statements import Statements
 
 # Bytes of a line of the cache.
@@ -55,6 +56,9 @@ class PointLayout:
 class Storage(ABC):
     """Operands, results, tables and what loops keep. Elements are given by the text of a number, known or computed."""
 
+    # How many numbers of a point are in registers at most.
+    registers = REGISTERS
+
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         self.program, self.layout, self.emitter = program, layout, emitter
 
@@ -67,8 +71,16 @@ class Storage(ABC):
         """Which elements of a result are stored at once, of those at some positions with their statements."""
 
     @abstractmethod
-    def store(self, result: int, element: str, values: Sequence[Value]) -> None:
-        """Write neighbouring elements of a result."""
+    def arrange(self, groups: Sequence[Group]) -> None:
+        """Learn which elements will be stored together."""
+
+    @abstractmethod
+    def arrived(self, group: Group, number: int, value: Value) -> None:
+        """Learn the value of a statement in a group, of which others may be missing."""
+
+    @abstractmethod
+    def store(self, group: Group, element: str, values: Sequence[Value]) -> None:
+        """Write neighbouring elements of a result, all of which are there now, from an element on."""
 
     def everywhere(self, base: str, element: str, kind: str, pointer: str = "ptr") -> Value:
         """One number in memory, in all lanes."""
@@ -180,8 +192,14 @@ class Memory(Storage):
     def together(self, members: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, ...]]]:
         return powers_of_two(members, min(_STORED, self.layout.lanes))
 
-    def store(self, result: int, element: str, values: Sequence[Value]) -> None:
-        emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
+    def arrange(self, groups: Sequence[Group]) -> None:
+        """All elements of a group are stored when the last one is there."""
+
+    def arrived(self, group: Group, number: int, value: Value) -> None:
+        """Until then they stay in registers."""
+
+    def store(self, group: Group, element: str, values: Sequence[Value]) -> None:
+        emitter, lanes, width, result = self.emitter, self.layout.lanes, len(values), group.result
         values = [numeric(value) for value in values]
         kind = values[0].kind
         scalar, size = scalar_type(kind), len(self.program.results[result])

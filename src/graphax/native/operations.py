@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import elementary
+from . import device, elementary
 from .elementary import INFINITY, absolute, select, sqrt
 from .emit import Value, dtype_of, size_of
-from .inverses import INVERSE
+from .inverses import INVERSE, QUOTIENT
 
 # Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
 _CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
@@ -96,6 +96,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     "mul": _arithmetic("mul"),
     "div": _quotient,
     INVERSE: _inverse,
+    QUOTIENT: device.quotient,
     "neg": lambda a: -a,
     "max": _extreme("maximum", "smax"),
     "min": _extreme("minimum", "smin"),

@@ -215,7 +215,8 @@ def _loaded_on_cpu(kernel: Kernel, layout: PointLayout) -> Loaded:
 def _loaded_on_gpu(kernel: Kernel, batched: tuple[bool, ...]) -> Loaded:
     cuda.check_available()
     code, program = _code_of_threads(kernel, batched), kernel.statements
-    return on_gpu.load(code.text, Calling(len(program.inputs), len(program.outputs), code.room, any(batched)))
+    calling = Calling(len(program.inputs), len(program.outputs), code.room, any(batched), code.points)
+    return on_gpu.load(code.text, calling)
 
 
 @lru_cache(16)

@@ -23,7 +23,10 @@ class Target:
 
 @dataclass(eq=False)
 class Group:
-    """Neighbouring elements of a result from ``start`` on, and which of them are not computed yet."""
+    """Neighbouring elements of a result from ``start`` on, and which of them are not computed yet.
+
+    Those that a loop writes are ``stride`` further in each of its steps.
+    """
 
     result: int
     start: int

@@ -18,7 +18,7 @@ class Schedule:
     rest: tuple[int, ...]
 
 
-def schedules(program: Statements) -> dict[int, Schedule]:
+def schedules(program: Statements, registers: int = REGISTERS) -> dict[int, Schedule]:
     """By scope. A loop in it is like a statement that needs all that the loop reads."""
     statements, scopes = program.statements, by_scope(program.statements)
     inside: dict[int, set[int]] = {}
@@ -36,7 +36,7 @@ def schedules(program: Statements) -> dict[int, Schedule]:
         results[scope] = [n for n in repeat.operands if statements[n].operation != "carry"]
         asked[scope] = repeat.operands[:1] if repeat.attribute.length is None else ()
     return {
-        scope: _scheduled(statements, members, reads, asked[scope], results[scope])
+        scope: _scheduled(statements, members, reads, asked[scope], results[scope], registers)
         for scope, members in scopes.items()
     }  # fmt: skip
 
@@ -54,6 +54,7 @@ def _scheduled(
     reads: Mapping[int, Collection[int]],
     asked: Sequence[int],
     results: Sequence[int],
+    registers: int,
 ) -> Schedule:
     """An order of some statements, of which what is defined elsewhere is no part."""
     places = {number: place for place, number in enumerate(members)}
@@ -61,24 +62,26 @@ def _scheduled(
         replace(statements[number], operands=tuple(places[n] for n in reads[number] if n in places))
         for number in members
     ]
-    order = [members[place] for place in schedule(local, [places[n] for n in results if n in places])]
+    order = [members[place] for place in schedule(local, [places[n] for n in results if n in places], registers)]
     head = set(asked)
     for number in sorted(order, reverse=True):
         head.update(reads[number] if number in head else ())
     return Schedule(tuple(n for n in order if n in head), tuple(n for n in order if n not in head))
 
 
-def schedule(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:
+def schedule(statements: Sequence[Statement], results: Sequence[int], registers: int = REGISTERS) -> list[int]:
     """The best of the order as written, depth first from the results, and one that is greedy for few live values."""
     candidates = (
         _as_written(statements),
         _depth_first(statements, results),
         _greedy(statements, results),
     )
-    return min(candidates, key=lambda order: pressure(statements, results, order))
+    return min(candidates, key=lambda order: pressure(statements, results, order, registers))
 
 
-def pressure(statements: Sequence[Statement], results: Sequence[int], order: Sequence[int]) -> tuple[int, int]:
+def pressure(
+    statements: Sequence[Statement], results: Sequence[int], order: Sequence[int], registers: int = REGISTERS
+) -> tuple[int, int]:
     """How many values are alive beyond the registers, summed over time; and how many are alive at all.
 
     Constants are operands from memory, inputs are loaded when they are first used, and results are stored at once.
@@ -91,7 +94,7 @@ def pressure(statements: Sequence[Statement], results: Sequence[int], order: Seq
             alive += 1
             ends[last[number]] = ends.get(last[number], 0) + 1
         total += alive
-        beyond += max(0, alive - REGISTERS)
+        beyond += max(0, alive - registers)
         alive -= ends.pop(time, 0)
     return beyond, total
 

@@ -9,7 +9,8 @@ import numpy as np
 from graphax.backend import _Flat
 from graphax.native import host
 from graphax.native.points import POINTS
-from graphax.native.threads import WARP, thread_code
+from graphax.native.thread_memory import WARP
+from graphax.native.threads import thread_code
 from graphax.native.unroll import unroll
 
 
@@ -29,11 +30,9 @@ def run_warps(statements, operands, batched, points):
     pointers = [x.ctypes.data for x in (*arrays, *results)]
     types = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
     thread = ctypes.CFUNCTYPE(None, *types)(library[POINTS])
-    for first in range(0, points, WARP):
+    for first in range(0, points, WARP * code.points):
         rest = (points, first), room.ctypes.data
-        threads = [
-            threading.Thread(target=thread, args=(*pointers, *rest[0], lane, rest[1])) for lane in range(WARP)
-        ]
+        threads = [threading.Thread(target=thread, args=(*pointers, *rest[0], lane, rest[1])) for lane in range(WARP)]
         for each in threads:
             each.start()
         for each in threads:

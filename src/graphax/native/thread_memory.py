@@ -1,0 +1,214 @@
+"""The memory of a thread of a GPU: loads of its own elements, and stores by way of what the threads of a warp share.
+
+Elements of a result that are neighbours in memory are in one thread, and memory wants neighbours from neighbouring
+threads. So the threads of a warp write rows of elements into a **room** that they share, as soon as they have them, and
+copy all rows together. The last warp may have fewer points; there every thread copies its own row.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from . import device
+from .emit import Emitter, Value, scalar_type, size_of
+from .memory import PointLayout, Storage, numeric, stored_as, truth
+from .results import Group, runs
+from .statements import Statements
+
+WARP = 32
+GLOBAL, _SHARED = "ptr addrspace(1)", "ptr addrspace(3)"
+# Bytes of the room of a warp at most, such that seven warps fit into a processor: about as many as have registers for
+# long programs.
+ROOM = 30_000
+# Elements of the smallest transactions of memory.
+_SECTOR = 8
+# Bytes that a thread loads at once.
+_LOADED = 16
+
+
+class ThreadEmitter(Emitter):
+    """Writes what a thread does."""
+
+    def divide(self, a: Value, b: Value) -> Value:
+        return device.division(a, b)
+
+
+class ThreadMemory(Storage):
+    """The memory of one thread."""
+
+    registers = 220
+
+    def __init__(self, program: Statements, layout: PointLayout, wait: str):
+        super().__init__(program, layout, ThreadEmitter(layout.lanes, exact=False, device=True))
+        self._wait = wait
+        # How many bytes the rows of a warp take, where the groups are, and whether each has a place of its own.
+        self.room = 0
+        self._places: dict[Group, int] = {}
+        self._apart = True
+
+    def loaded(self, operand: int, element: str, kind: str) -> Value:
+        if not self.layout.batched[operand]:
+            return self.everywhere(f"%in{operand}", element, kind, GLOBAL)
+        stored, size = stored_as(kind), prod(self.program.inputs[operand][0])
+        scalar, width = scalar_type(stored), _loaded_together(size, size_of(stored))
+        base = self._own(f"%in{operand}", scalar, size)
+        if self.layout.lanes > 1:
+            vector = self.emitter.type(stored)
+            return truth(self._load(stored, vector, base, self.layout.lanes * size_of(stored)), kind)
+        if width == 1 or not element.isdecimal():
+            place = self._moved(base, scalar, element)
+            return truth(self._load(stored, scalar, place, size_of(stored)), kind)
+        window, number = divmod(int(element), width)
+        place = self._moved(base, scalar, str(window * width))
+        vector = f"<{width} x {scalar}>"
+        whole = self._load(stored, vector, place, width * size_of(stored))
+        return truth(self.emitter.write(stored, f"extractelement {vector} {whole.text}, i32 {number}"), kind)
+
+    def _load(self, kind: str, piece: str, place: str, alignment: int) -> Value:
+        return self.emitter.write(kind, f"load {piece}, {GLOBAL} {place}, align {alignment}, !invariant.load !0")
+
+    def together(self, members: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, ...]]]:
+        kinds = {self.program.statements[number].kind for number in members.values()}
+        row = WARP * max((size_of(stored_as(kind)) for kind in kinds), default=1)
+        # Pieces of the same size, whose ends are ends of transactions if those of all elements are.
+        widest = ROOM // row - 1
+        pieces = -(-len(members) // widest)
+        return runs(members, -(-len(members) // (pieces * _SECTOR)) * _SECTOR if pieces > 1 else widest)
+
+    def arrange(self, groups: Sequence[Group]) -> None:
+        """Give every group a place in the room, or the same one to all where there is not enough for that."""
+        sizes = {group: self._row(group) * WARP for group in groups if len(group.numbers) > 1}
+        self._apart = sum(sizes.values()) <= ROOM
+        for group, size in sizes.items():
+            self._places[group] = self.room if self._apart else 0
+            self.room = self.room + size if self._apart else max(self.room, size)
+
+    def _row(self, group: Group) -> int:
+        """The bytes of a row. Threads that write the same place of their rows write to different banks."""
+        return (len(group.numbers) | 1) * size_of(self._kind(group))
+
+    def _kind(self, group: Group) -> str:
+        return stored_as(self.program.statements[group.numbers[0]].kind)
+
+    def arrived(self, group: Group, number: int, value: Value) -> None:
+        if self._apart and group in self._places:
+            self._put(group, [place for place, n in enumerate(group.numbers) if n == number], value)
+
+    def _put(self, group: Group, places: Iterable[int], value: Value) -> None:
+        """Write an element to a thread's own row."""
+        value = numeric(value)
+        scalar, size = scalar_type(value.kind), size_of(value.kind)
+        for place in places:
+            target = self._in_row(group, str(place * size))
+            self.emitter.perform(f"store {scalar} {value.text}, {_SHARED} {target}, align {size}")
+
+    def _in_row(self, group: Group, offset: str) -> str:
+        start = self.emitter.write("i32", f"mul i32 %lane, {self._row(group)}").text
+        row = self._in_room(self._in_room("%room", str(self._places[group])), start)
+        return self._in_room(row, offset)
+
+    def store(self, group: Group, element: str, values: Sequence[Value]) -> None:
+        emitter, width = self.emitter, len(values)
+        kind = self._kind(group)
+        scalar, size = scalar_type(kind), len(self.program.results[group.result])
+        own = self._moved(self._own(f"%out{group.result}", scalar, size), scalar, element)
+        if width == 1:
+            align = self.layout.lanes * size_of(kind)
+            emitter.perform(f"store {emitter.type(kind)} {numeric(values[0]).text}, {GLOBAL} {own}, align {align}")
+            return
+        if not self._apart:
+            for place, value in enumerate(values):
+                self._put(group, [place], value)
+        emitter.perform(self._wait)
+        label = emitter.fresh("rows")
+        emitter.perform(f"br i1 %full, label %{label}, label %{label}.own")
+        emitter.begin(label)
+        with emitter.inside():
+            start = self._moved(self._row_of(f"%out{group.result}", scalar, size, "%first"), scalar, element)
+            self._copy_rows(group, start, width, size)
+            emitter.perform(f"br label %{label}.after")
+        emitter.begin(f"{label}.own")
+        with emitter.inside():
+            self._copy_own(group, own, width)
+            emitter.perform(f"br label %{label}.after")
+        emitter.begin(f"{label}.after")
+        if group.stride or not self._apart:
+            # Others will be written where these are.
+            emitter.perform(self._wait)
+
+    def _copy_own(self, group: Group, own: str, width: int) -> None:
+        """Every thread copies its own row."""
+        scalar, bytes_each = scalar_type(self._kind(group)), size_of(self._kind(group))
+        with self._repeated(width) as number:
+            offset = self.emitter.write("i32", f"mul i32 {number}, {bytes_each}").text
+            place = self.emitter.write("i64", f"zext i32 {number} to i64").text
+            self._copy(group, self._in_row(group, offset), self._moved(own, scalar, place))
+
+    def _copy_rows(self, group: Group, start: str, width: int, size: int) -> None:
+        """The threads of a warp copy all rows, in the order in which their elements are in memory."""
+        emitter, kind = self.emitter, self._kind(group)
+        scalar, bytes_each, pitch = scalar_type(kind), size_of(kind), width | 1
+        room = self._in_room("%room", str(self._places[group]))
+        # Elements of a step, one for each thread: `width` steps of 32 are all of them.
+        unrolled = next(n for n in (4, 2, 1) if width % n == 0)
+        with self._repeated(width // unrolled) as step:
+            first = emitter.write("i32", f"mul i32 {step}, {unrolled * WARP}").text
+            first = emitter.write("i32", f"add i32 {first}, %lane").text
+            for number in range(unrolled):
+                at = emitter.write("i32", f"add i32 {first}, {number * WARP}").text
+                row = emitter.write("i32", f"udiv i32 {at}, {width}").text
+                inside = at if pitch == width else emitter.write("i32", f"add i32 {at}, {row}").text
+                offset = emitter.write("i32", f"mul i32 {inside}, {bytes_each}").text
+                outside = at
+                if size != width:
+                    gap = emitter.write("i32", f"mul i32 {row}, {size - width}").text
+                    outside = emitter.write("i32", f"add i32 {at}, {gap}").text
+                place = emitter.write("i64", f"zext i32 {outside} to i64").text
+                self._copy(group, self._in_room(room, offset), self._moved(start, scalar, place))
+
+    @contextmanager
+    def _repeated(self, times: int) -> Iterator[str]:
+        """A loop of so many steps; the number of a step."""
+        emitter = self.emitter
+        label, before = emitter.fresh("copy"), emitter.block
+        emitter.perform(f"br label %{label}")
+        emitter.begin(label)
+        emitter.perform(f"%{label}.n = phi i32 [0, %{before}], [%{label}.next, %{label}]")
+        with emitter.inside():
+            yield f"%{label}.n"
+        emitter.perform(f"%{label}.next = add i32 %{label}.n, 1")
+        emitter.perform(f"%{label}.more = icmp ult i32 %{label}.next, {times}")
+        emitter.perform(f"br i1 %{label}.more, label %{label}, label %{label}.done")
+        emitter.begin(f"{label}.done")
+
+    def _copy(self, group: Group, source: str, target: str) -> None:
+        scalar, align = scalar_type(self._kind(group)), size_of(self._kind(group))
+        name = self.emitter.fresh("%copied")
+        self.emitter.perform(f"{name} = load {scalar}, {_SHARED} {source}, align {align}")
+        self.emitter.perform(f"store {scalar} {name}, {GLOBAL} {target}, align {align}")
+
+    def _in_room(self, base: str, offset: str) -> str:
+        """An address so many bytes further in the room."""
+        if offset == "0":
+            return base
+        return self.emitter.write("ptr", f"getelementptr i8, {_SHARED} {base}, i32 {offset}").text
+
+    def _own(self, base: str, scalar: str, size: int) -> str:
+        return self._row_of(base, scalar, size, "%i")
+
+    def _row_of(self, base: str, scalar: str, size: int, point: str) -> str:
+        place = point if size == 1 else self.emitter.write("i64", f"mul i64 {point}, {size}").text
+        return self._moved(base, scalar, place)
+
+    def _moved(self, base: str, scalar: str, element: str) -> str:
+        if element == "0":
+            return base
+        return self.emitter.write("ptr", f"getelementptr {scalar}, {GLOBAL} {base}, i64 {element}").text
+
+
+def _loaded_together(size: int, bytes_each: int) -> int:
+    """How many neighbouring elements of a point begin at addresses that a thread can load at once."""
+    width = _LOADED // bytes_each
+    while size % width:
+        width //= 2
+    return width
