@@ -1,4 +1,4 @@
-"""Functions of small arrays from different fields, as their users write them: what `gpu.py` measures beside the tasks."""
+"""Functions of small arrays from different fields, as users write them: what `gpu.py` measures beside the tasks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -17,8 +17,8 @@ from .notices import left_to_xla
 if TYPE_CHECKING:
     from .native.primitive import Kernel
 
-# Closed-over arrays of at most so many elements are part of the code of a patient kernel.
-LARGEST_HELD = 4_096
+# Closed-over arrays of at most so many elements are part of the code of a patient kernel, and of any kernel on a GPU.
+LARGEST_HELD, LARGEST_HELD_ON_GPU = 4_096, 64
 BACKENDS = ("auto", "native", "xla")
 # The attribute of compiled functions that says what runs them.
 _CHOSEN = "graphax_backend_choice"
@@ -70,7 +70,7 @@ def run(
     flat = None
     try:
         _check_available(args, backend == "native")
-        flat = _Flat.of(function, args, LARGEST_HELD if patient else 0)
+        flat = _Flat.of(function, args, _largest_held(patient))
         return flat.run(_kernel(flat, backend == "native", patient))
     except Exception as error:
         if backend == "native":
@@ -125,10 +125,16 @@ def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
     return native.as_kernel(flat.program, required, patient)
 
 
+def _largest_held(patient: bool) -> int:
+    if patient:
+        return LARGEST_HELD
+    return LARGEST_HELD_ON_GPU if _jax.computes_on_gpu() else 0
+
+
 def kernel_of(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
     """The kernel that ``backend="native"`` runs for traced arguments like these; `NativeError` if there is none."""
     _check_available(args, required)
-    return _kernel(_Flat.of(function, args), required)
+    return _kernel(_Flat.of(function, args, _largest_held(False)), required)
 
 
 @dataclass(frozen=True)
