@@ -29,7 +29,7 @@ from graphax.backend import kernel_of
 from graphax.native import cuda, ptx, threads
 
 SCALAR = ("RoeFlux_1d", "RobotArm_6DOF", "HumanHeartDipole", "PropaneCombustion", "BlackScholes", "RoeFlux_3d")
-ROUNDS = 7
+ROUNDS = 5
 SECONDS_A_TURN = 0.01
 SPREAD = 0.02
 POINTS_COMPARED = 4096
@@ -198,15 +198,19 @@ def main():
     for work in works(options.only, options.batch):
         rows.append(measure(work))
         print(rows[-1], flush=True)
+        if options.output:
+            write(options.output, device, rows)
     print(
         f"geometric means: {mean([row.faster for row in rows]):.1f} times as fast as JAX (least "
         f"{min(row.faster for row in rows):.1f}), {mean([row.limit for row in rows]):.2f} times moving the data once, "
         f"{mean([row.load / row.compiled for row in rows]):.2f} of compiling jacfwd to load"
     )
-    if options.output:
-        versions = {"jax": jax.__version__, "python": platform.python_version(), "device": device}
-        content = {"date": f"{datetime.now(UTC):%Y-%m-%d}", **versions, "rows": [asdict(row) for row in rows]}
-        options.output.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def write(path, device, rows):
+    versions = {"jax": jax.__version__, "python": platform.python_version(), "device": device}
+    content = {"date": f"{datetime.now(UTC):%Y-%m-%d}", **versions, "rows": [asdict(row) for row in rows]}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

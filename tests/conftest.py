@@ -14,5 +14,5 @@ if "GRAPHAX_CACHE" not in os.environ:
 import jax
 
 jax.config.update("jax_enable_x64", True)
-# Where there is a GPU, so are its kernels: GRAPHAX_TEST_PLATFORM=cuda pytest tests/graphax/native/test_pallas.py
+# Where there is a GPU, so are its kernels: GRAPHAX_TEST_PLATFORM=cuda,cpu pytest tests/graphax/native/test_gpu.py
 jax.config.update("jax_platforms", os.environ.get("GRAPHAX_TEST_PLATFORM", "cpu"))

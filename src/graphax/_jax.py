@@ -394,12 +394,6 @@ def gpu_capability() -> int | None:
     return min(numbers, default=None)
 
 
-def wait_for_gpus() -> None:
-    """Until all that was started there has run."""
-    for device in jax.local_devices():
-        device.synchronize_all_activity()
-
-
 def define_primitive(
     name: str,
     results: Callable[..., Sequence[tuple[tuple[int, ...], Any, bool]]],

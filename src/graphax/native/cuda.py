@@ -15,12 +15,13 @@ from .points import POINTS
 
 # What the driver calls its options and attributes by.
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
-_LOCAL_BYTES, _REGISTERS, _MOST_SHARED_BYTES = 3, 4, 8
+_LOCAL_BYTES, _REGISTERS = 3, 4
 _LOG_BYTES = 8192
 _NOT_FOUND = "the driver of NVIDIA's GPUs (libcuda) is not there, or too old"
 _FUNCTIONS = (
     "cuInit", "cuLibraryLoadData", "cuLibraryGetKernel", "cuLibraryUnload", "cuKernelGetAttribute", "cuDeviceGet",
-    "cuGetErrorString", "cuLaunchKernel",
+    "cuGetErrorString", "cuLaunchKernel", "cuDeviceGetCount", "cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxRelease_v2", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2", "cuCtxSynchronize",
 )  # fmt: skip
 
 
@@ -89,6 +90,20 @@ def load(code: bytes, device: int = 0) -> Module:
     return Module(library.value or 0, kernel.value or 0, *known)
 
 
+def _wait_for_all() -> None:
+    """Until all that was started on GPUs has run; on those that this process uses."""
+    cuda, count = driver(), ctypes.c_int()
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    for number in range(count.value):
+        flags, used, context = ctypes.c_uint(), ctypes.c_int(), ctypes.c_void_p()
+        cuda.cuDevicePrimaryCtxGetState(number, ctypes.byref(flags), ctypes.byref(used))
+        if used.value and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), number):
+            cuda.cuCtxPushCurrent_v2(context)
+            cuda.cuCtxSynchronize()
+            cuda.cuCtxPopCurrent_v2(ctypes.byref(context))
+            cuda.cuDevicePrimaryCtxRelease_v2(number)
+
+
 class Gpu(Machine):
     """The GPUs of this process; code is for the oldest of them."""
 
@@ -123,7 +138,7 @@ class Gpu(Machine):
 
     def close(self, opened: Sequence[Any]) -> None:
         # What was launched may not have run yet.
-        _jax.wait_for_gpus()
+        _wait_for_all()
         for module in opened:
             driver().cuLibraryUnload(ctypes.c_void_p(module.library))
 

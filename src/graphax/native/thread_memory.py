@@ -178,7 +178,7 @@ class ThreadMemory(Storage):
             yield f"%{label}.n"
         emitter.perform(f"%{label}.next = add i32 %{label}.n, 1")
         emitter.perform(f"%{label}.more = icmp ult i32 %{label}.next, {times}")
-        emitter.perform(f"br i1 %{label}.more, label %{label}, label %{label}.done")
+        emitter.perform(f"br i1 %{label}.more, label %{label}, label %{label}.done, !llvm.loop !1")
         emitter.begin(f"{label}.done")
 
     def _copy(self, group: Group, source: str, target: str) -> None:

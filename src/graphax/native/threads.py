@@ -115,6 +115,12 @@ _BODY = """entry:
   ret void
 }}
 """
+# Rows are copied in loops that take longer to compile, and no less to run, where they are unrolled.
+_METADATA = """
+!0 = !{}
+!1 = distinct !{!1, !2}
+!2 = !{!"llvm.loop.unroll.disable"}
+"""
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ def thread_code(program: Statements, batched: tuple[bool, ...], device: bool = T
         else _ONE_POINT,
         _BODY.format(text=main.text),
     ]
-    text = "".join(["\n".join(sorted(declarations)), *functions, "\n!0 = !{}\n"])
+    text = "".join(["\n".join(sorted(declarations)), *functions, _METADATA])
     for name, instead in () if device else ((RECIPROCAL, "reciprocal"), (INVERSE_ROOT, "inverse_root")):
         text = text.replace(f"declare float @{name}(float)", "").replace(f"@{name}", f"@{instead}")
     return ThreadCode(text, memory.room, lanes)

@@ -31,13 +31,15 @@ def run_warps(statements, operands, batched, points):
     types = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
     thread = ctypes.CFUNCTYPE(None, *types)(library[POINTS])
     for first in range(0, points, WARP * code.points):
-        rest = (points, first), room.ctypes.data
-        threads = [threading.Thread(target=thread, args=(*pointers, *rest[0], lane, rest[1])) for lane in range(WARP)]
+        threads = [
+            threading.Thread(target=thread, args=(*pointers, points, first, lane, room.ctypes.data))
+            for lane in range(WARP)
+        ]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-    assert all(set(x[points].tobytes()) <= {77} for x in results)
+    assert all(set(x[points:].tobytes()) <= {77} for x in results)
     return [x[:points] for x in results]
 
 
