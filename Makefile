@@ -2,13 +2,17 @@
 #   make demo   the main job: a search for elimination orders, and the Jacobian they give checked against JAX
 #   make test   everything that is checked: style, types, tests
 #   make slow   long proofs and long training runs, which CI runs as well
+#   make gpu    tests, random programs and benchmarks on an NVIDIA GPU, with whatever Python has JAX for it:
+#               make gpu GPU_PYTHON=python3; writes results/gpu/latest.json
 #   make docs   run the pages of the documentation, and write down what they print and draw
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test slow lint bench docs clean
+GPU_PYTHON ?= $(BIN)/python
+
+.PHONY: demo test slow lint bench gpu docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -29,6 +33,12 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/light.py
 	$(BIN)/python benchmarks/primitive_harness.py
 	$(BIN)/python benchmarks/native.py
+
+gpu: export PYTHONPATH := src:benchmarks:$(PYTHONPATH)
+gpu:
+	GRAPHAX_TEST_PLATFORM=cuda,cpu XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTHON) -m pytest -q tests/graphax/native/test_gpu.py
+	$(GPU_PYTHON) benchmarks/gpu_programs.py
+	$(GPU_PYTHON) benchmarks/gpu.py --output results/gpu/latest.json
 
 docs: $(VENV)/.test
 	$(BIN)/python docs/api_reference.py

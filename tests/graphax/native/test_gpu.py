@@ -129,7 +129,8 @@ def test_kernels_that_nothing_needs_are_dropped():
 
 
 def test_special_values_are_those_of_the_cpu():
-    x = np.array([0.0, -0.0, 1e5, -3e7, 1e20, np.inf, -np.inf, np.nan, 2e38, 1e-45, -1e-40], np.float32)
+    """But for denormal numbers, which XLA takes for zeros on the CPU."""
+    x = np.array([0.0, -0.0, 1e5, -3e7, 1e20, np.inf, -np.inf, np.nan, 2e38], np.float32)
     functions = (
         jnp.sin,
         jnp.cos,
