@@ -184,7 +184,8 @@ def _lines(lines: list[str]) -> str:
 def _points_of_a_thread(program: Statements, batched: tuple[bool, ...]) -> int:
     """Several if all arrays have one number for each point, and there is not too much to compute."""
     moved = [array for array, marked in zip(program.inputs, batched, strict=True) if marked] + list(program.outputs)
-    if program.loops or any(prod(shape) != 1 for shape, _ in moved):
+    stored = any(s.operation in ("repeat", "kept", "table") for s in program.statements)
+    if stored or not moved or any(prod(shape) != 1 for shape, _ in moved):
         return 1
     widest = max(dtype.itemsize for _, dtype in moved)
     most = next((points for operations, points in _POINTS_OF_A_THREAD if program.operations <= operations), 1)
