@@ -3,7 +3,7 @@
 #   make test   everything that is checked: style, types, tests
 #   make slow   long proofs and long training runs, which CI runs as well
 #   make gpu    tests, random programs and benchmarks on an NVIDIA GPU, with whatever Python has JAX for it:
-#               make gpu GPU_PYTHON=python3; writes results/gpu/latest.json
+#               make gpu GPU_PYTHON=python3; writes benchmarks/measured/latest.json
 #   make docs   run the pages of the documentation, and write down what they print and draw
 
 PYTHON ?= python3
@@ -38,7 +38,7 @@ gpu: export PYTHONPATH := src:benchmarks:$(PYTHONPATH)
 gpu:
 	GRAPHAX_TEST_PLATFORM=cuda,cpu XLA_PYTHON_CLIENT_PREALLOCATE=false $(GPU_PYTHON) -m pytest -q tests/graphax/native/test_gpu.py
 	$(GPU_PYTHON) benchmarks/gpu_programs.py
-	$(GPU_PYTHON) benchmarks/gpu.py --output results/gpu/latest.json
+	$(GPU_PYTHON) benchmarks/gpu.py --output benchmarks/measured/latest.json
 
 docs: $(VENV)/.test
 	$(BIN)/python docs/api_reference.py
