@@ -238,7 +238,8 @@ def _applied(call: LinearCall, choices: Sequence[_Choice]) -> jax.Array:
     """What tangents of all colours become: which are chosen, along each axis by colour and place."""
     rank, seeds = len(choices), [choice.seeds for choice in choices]
     full = [seed.shape[n] for n in (0, 1) for seed in seeds]
-    tangents = reduce(lax.bitwise_and, [lax.broadcast_in_dim(s, full, (n, rank + n)) for n, s in enumerate(seeds)])
+    along = [lax.broadcast_in_dim(s, full, (n, rank + n)) for n, s in enumerate(seeds)]
+    tangents = reduce(lax.bitwise_and, along, lax.full(full, True))
     tangents = lax.convert_element_type(reshaped(tangents, (prod(full[:rank]), *call.shape)), call.dtype)
     primitive = getattr(lax, f"{call.primitive}_p")
     results = jax.vmap(lambda tangent: primitive.bind(tangent, call.operands[1], **call.params))(tangents)

@@ -180,3 +180,9 @@ def test_taps_of_a_constant_kernel_that_are_zero_are_left_out():
     function = lambda x: lax.conv(x[None, None], kernel, (1, 1), "SAME")
     assert gx.sparsity(function, array(6, 5)).nnz == 30 * 5 - 2 * (6 + 5)
     check(function, array(6, 5), "auto")
+
+
+@pytest.mark.parametrize("order", ["fwd", "rev"])
+def test_windows_of_a_number(order):
+    """Without axes there is one window, and what it chooses is the number."""
+    check(lambda x: lax.reduce_window(jnp.sin(x), -np.inf, lax.max, (), (), "valid"), array(), order)
