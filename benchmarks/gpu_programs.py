@@ -43,11 +43,11 @@ def random_function(seed):
     return gx.jacve(space["f"], argnums=tuple(range(len(points)))), points
 
 
-def agree(got, want, nudged):
-    """True if numbers are as close as those of arguments that differ in their last bits."""
+def agree(got, want, nudged, dtype):
+    """True if numbers are as close as those of arguments of a dtype that differ in their last bits."""
+    unit = np.finfo(dtype).eps
     for a, b, c in zip(*(jax.tree.leaves(x) for x in (got, want, nudged)), strict=True):
         a, b, c = (np.asarray(x, np.float64) for x in (a, b, c))
-        unit = np.finfo(np.asarray(jax.tree.leaves(want)[0]).dtype).eps
         # Arguments are about one, and so are the terms of what comes out as zero.
         scale = np.max(np.abs(b), initial=1.0, where=np.isfinite(b))
         close = np.abs(a - b) <= SLACK * (np.abs(c - b) + unit * (np.abs(b) + scale))
@@ -74,7 +74,8 @@ def check(seed):
     here = [jax.device_put(x, jax.devices("cpu")[0]) for x in points]
     got, want = mapped(*points), mapped(*here)
     nudged = mapped(*[jax.device_put(np.nextafter(x, np.inf, dtype=x.dtype), jax.devices("cpu")[0]) for x in points])
-    return agree(got, want, nudged)
+    # Results in double precision may come of arguments in single precision.
+    return agree(got, want, nudged, points[0].dtype)
 
 
 def shard(first, programs):
