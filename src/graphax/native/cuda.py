@@ -63,7 +63,7 @@ class Module:
     spilled: int
 
 
-def load(code: bytes, device: int = 0) -> Module:
+def load(code: bytes) -> Module:
     """Have the driver compile PTX; `NativeError` with what it says, where it does not like it."""
     cuda = driver()
     library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
@@ -78,7 +78,7 @@ def load(code: bytes, device: int = 0) -> Module:
         _check(cuda, cuda.cuLibraryGetKernel(ctypes.byref(kernel), library, POINTS.encode()))
         # Asking for these has code compiled that the driver would otherwise compile when it first runs.
         number = ctypes.c_int()
-        _check(cuda, cuda.cuDeviceGet(ctypes.byref(number), device))
+        _check(cuda, cuda.cuDeviceGet(ctypes.byref(number), 0))
         known = []
         for attribute in (_REGISTERS, _LOCAL_BYTES):
             value = ctypes.c_int()

@@ -1,17 +1,15 @@
-"""Functions for the threads of a GPU, which has no C library: ``device.ll``."""
+"""Arithmetic of the threads of a GPU, which has no C library: what is longer is in ``device.ll``."""
 
-import math
 import struct
 from functools import cache
 from pathlib import Path
 from string import Template
 
-from .emit import Operand, Value
-from .formats import FORMATS
+from .emit import Emitter, Value, fma
+from .formats import FORMATS, INFINITY
 
 # The inverse of a number, and that of its square root, to a unit in the last place.
 RECIPROCAL, INVERSE_ROOT = "llvm.nvvm.rcp.approx.ftz.f", "llvm.nvvm.rsqrt.approx.ftz.f"
-INFINITY = math.inf
 # Below this, errors of square roots would be denormal.
 _TINY = 2.0**-80
 # The bits of 2/π behind the point, as many as the largest number has and some more.
@@ -25,7 +23,25 @@ _TWO_BY_PI = int(
 )
 
 
-def quadrant(a: Value) -> tuple[Value, Value]:
+class ThreadEmitter(Emitter):
+    """Writes what a thread of a GPU does; unlike the lanes of a vector, threads can jump each by itself."""
+
+    def divide(self, a: Value, b: Value) -> Value:
+        return division(a, b)
+
+    def sqrt(self, x: Value) -> Value:
+        return sqrt(x)
+
+    def remainder(self, x: Value, y: Value) -> Value:
+        self.declarations.update(_functions()[f"remainder.{x.kind}"])
+        return self.by_lane(f"remainder.{x.kind}", x, y, declared=True)
+
+    def reduced(self, a: Value, far: Value, angle: Value, quadrant: Value) -> tuple[Value, Value]:
+        found = self.rarely(far & (a < INFINITY), (angle, quadrant), lambda: far_quadrant(a))
+        return found[0], found[1]
+
+
+def far_quadrant(a: Value) -> tuple[Value, Value]:
     """The angle r and the quadrant q with a = r + q·π/2, for an a that is so large that π needs more digits."""
     emitter, wide = a.emitter, a if a.kind == "f64" else a.emitter.cast("fpext", a, "f64")
     emitter.declarations.update(_functions()["quadrant"])
@@ -42,11 +58,6 @@ def quadrant(a: Value) -> tuple[Value, Value]:
     return emitter.cast("fptrunc", angle, "f32"), emitter.cast("trunc", quadrant, "i32")
 
 
-def remainder(x: Value, y: Value) -> Value:
-    x.emitter.declarations.update(_functions()[f"remainder.{x.kind}"])
-    return x.emitter.by_lane(f"remainder.{x.kind}", x, y, declared=True)
-
-
 def quotient(a: Value, b: Value) -> Value:
     """a / b by an inverse, which all quotients by b share; the last bit may be wrong."""
     factor, _, inverse = _inverted(b)
@@ -59,14 +70,14 @@ def division(a: Value, b: Value) -> Value:
     if a.kind != "f32":
         return emitter.binary("fdiv", a, b)
     factor, scaled, inverse = _inverted(b)
-    error = _fma(-scaled, inverse, 1.0)
-    # Not so for the inverses of zero and of infinity.
-    better = emitter.select(emitter.call("fabs", error) < 1.0, _fma(error, inverse, inverse), inverse)
+    error = fma(-scaled, inverse, 1.0)
+    # Those of zero and of infinity have nothing to be corrected.
+    better = emitter.select(emitter.call("fabs", error) < 1.0, fma(error, inverse, inverse), inverse)
     numerator = a * factor
     found = numerator * better
-    rest = _fma(-scaled, found, numerator)
+    rest = fma(-scaled, found, numerator)
     improves = rest.differs(0.0) & (emitter.call("fabs", rest) < INFINITY)
-    return emitter.select(improves, _fma(rest, better, found), found)
+    return emitter.select(improves, fma(rest, better, found), found)
 
 
 def sqrt(x: Value) -> Value:
@@ -78,13 +89,9 @@ def sqrt(x: Value) -> Value:
     raised = emitter.select(small, x * 2.0**64, x)
     inverse = emitter.by_lane(INVERSE_ROOT, raised)
     found = raised * inverse
-    better = _fma(_fma(-found, found, raised), 0.5 * inverse, found)
+    better = fma(fma(-found, found, raised), 0.5 * inverse, found)
     lowered = emitter.select(small, better * 2.0**-32, better)
     return emitter.select(x.equals(0.0) | x.equals(INFINITY), x, lowered)
-
-
-def _fma(a: Value, b: Operand, c: Operand) -> Value:
-    return a.emitter.call("fma", a, b, c)
 
 
 def _inverted(b: Value) -> tuple[Value, Value, Value]:

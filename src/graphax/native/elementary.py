@@ -1,23 +1,17 @@
 """Elementary functions of vectors, accurate to a few units in the last place in single and double precision.
 
 Signed zeros, infinities, NaN and denormals come out as in the C library. Nothing branches; sine, cosine and tangent of
-huge arguments are left to the C library, see `Emitter.exact`. A GPU has none, so there they jump to ``device.ll``.
+huge arguments are left to the C library, see `Emitter.exact`. A GPU has none: see `device`.
 """
 
 import math
 from collections.abc import Sequence
 
-from . import device
 from .coefficients import ATAN, COS, ERF, ERFC, EXP, LOG, SIN
-from .emit import Operand, Value
-from .formats import FORMATS
+from .emit import Operand, Value, fma
+from .formats import FORMATS, INFINITY
 
-INFINITY = math.inf
 NAN = math.nan
-
-
-def fma(a: Value, b: Operand, c: Operand) -> Value:
-    return a.emitter.call("fma", a, b, c)
 
 
 def polynomial(coefficients: Sequence[float], x: Value) -> Value:
@@ -37,7 +31,7 @@ def copysign(x: Value, sign: Value) -> Value:
 
 
 def sqrt(x: Value) -> Value:
-    return device.sqrt(x) if x.emitter.device else x.emitter.call("sqrt", x)
+    return x.emitter.sqrt(x)
 
 
 def select(condition: Value, a: Operand, b: Operand) -> Value:
@@ -261,11 +255,7 @@ def _quadrant(x: Value) -> tuple[Value, Value, Value]:
     r = a
     for part in form.half_pi:
         r = fma(-number, part, r)
-    far = a > form.largest_angle
-    if emitter.device:
-        r, whole = emitter.rarely(far & (a < INFINITY), (r, whole), lambda: device.quadrant(a))
-    else:
-        emitter.note_huge(far)
+    r, whole = emitter.reduced(a, a > form.largest_angle, r, whole)
     z = r * r
     sine = fma(r * z, polynomial(SIN[x.kind], z), r)
     cosine = fma(z * z, polynomial(COS[x.kind], z), fma(z, -0.5, 1.0))
@@ -281,11 +271,6 @@ def _negated_if(x: Value, bits: Value) -> Value:
 
 def _scalar(name: str, kind: str) -> str:
     return f"{name}f" if kind == "f32" else name
-
-
-def remainder(x: Value, y: Value) -> Value:
-    """What is left of x after subtracting y as often as it goes."""
-    return device.remainder(x, y) if x.emitter.device else x.emitter.by_lane(_scalar("fmod", x.kind), x, y)
 
 
 def _with_sign_of(y: Value, x: Value) -> Value:

@@ -122,7 +122,6 @@ class Emitter:
 
     Attributes:
         exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
-        device: whether the lanes are a thread of a GPU, which has no C library and jumps by itself.
         block: the label of what is being written; instructions in sequence, up to a jump.
         lines: the instructions so far.
         declarations: the functions that they call, and constants.
@@ -131,7 +130,6 @@ class Emitter:
 
     lanes: int
     exact: bool = True
-    device: bool = False
     block: str = "entry"
     lines: list[str] = field(default_factory=list)
     declarations: set[str] = field(default_factory=set)
@@ -213,6 +211,18 @@ class Emitter:
     def divide(self, a: Value, b: Value) -> Value:
         """A quotient of floating-point numbers."""
         return self.binary("fdiv", a, b)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.call("sqrt", x)
+
+    def remainder(self, x: Value, y: Value) -> Value:
+        """What is left of x after subtracting y as often as it goes."""
+        return self.by_lane("fmodf" if x.kind == "f32" else "fmod", x, y)
+
+    def reduced(self, a: Value, far: Value, angle: Value, quadrant: Value) -> tuple[Value, Value]:
+        """Angle and quadrant of a, given what they are unless a is ``far`` from zero."""
+        self.note_huge(far)
+        return angle, quadrant
 
     def compare(self, relation: str, a: Value, b: Operand) -> Value:
         b = self.value(a.kind, b)
@@ -310,3 +320,8 @@ class Emitter:
         if condition.text not in self._noted:
             self._noted.add(condition.text)
             self.huge = condition if self.huge is None else self.huge | condition
+
+
+def fma(a: Value, b: Operand, c: Operand) -> Value:
+    """a·b + c, rounded once."""
+    return a.emitter.call("fma", a, b, c)

@@ -1,6 +1,9 @@
 """Floating-point formats, and what elementary functions need to know of them."""
 
+import math
 from dataclasses import dataclass
+
+INFINITY = math.inf
 
 
 @dataclass(frozen=True)

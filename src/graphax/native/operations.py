@@ -54,7 +54,7 @@ def _quotient(a: Value, b: Value) -> Value:
 
 def _remainder(a: Value, b: Value) -> Value:
     if a.is_float:
-        return elementary.remainder(a, b)
+        return a.emitter.remainder(a, b)
     return select(b.equals(0), a, _whole("rem", a, b))
 
 

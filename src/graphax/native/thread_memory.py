@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 
-from . import device
-from .emit import Emitter, Value, scalar_type, size_of
+from .device import ThreadEmitter
+from .emit import Value, scalar_type, size_of
 from .memory import PointLayout, Storage, numeric, stored_as, truth
 from .results import Group, runs
 from .statements import Statements
@@ -23,23 +23,17 @@ ROOM = 30_000
 # Elements of the smallest transactions of memory.
 _SECTOR = 8
 # Bytes that a thread loads at once.
-_LOADED = 16
-
-
-class ThreadEmitter(Emitter):
-    """Writes what a thread does."""
-
-    def divide(self, a: Value, b: Value) -> Value:
-        return device.division(a, b)
+LOADED = 16
 
 
 class ThreadMemory(Storage):
     """The memory of one thread."""
 
+    # A thread has 255, and needs some for addresses.
     registers = 220
 
     def __init__(self, program: Statements, layout: PointLayout, wait: str):
-        super().__init__(program, layout, ThreadEmitter(layout.lanes, exact=False, device=True))
+        super().__init__(program, layout, ThreadEmitter(layout.lanes, exact=False))
         self._wait = wait
         # How many bytes the rows of a warp take, where the groups are, and whether each has a place of its own.
         self.room = 0
@@ -208,7 +202,7 @@ class ThreadMemory(Storage):
 
 def _loaded_together(size: int, bytes_each: int) -> int:
     """How many neighbouring elements of a point begin at addresses that a thread can load at once."""
-    width = _LOADED // bytes_each
+    width = LOADED // bytes_each
     while size % width:
         width //= 2
     return width

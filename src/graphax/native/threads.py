@@ -14,14 +14,13 @@ from .memory import PointLayout
 from .points import POINTS
 from .results import numbers_kept
 from .statements import Statements
-from .thread_memory import GLOBAL, WARP, ThreadMemory
+from .thread_memory import GLOBAL, LOADED, WARP, ThreadMemory
 
 # Bytes of addresses that a kernel can be given, and numbers that loops may keep: of all threads that could run at once,
 # whether they do or not, memory is set aside for them.
 _MOST_GIVEN, _MOST_KEPT = 4_096, 1_024
 # How many points a thread has, up to so many operations: more bytes at a time, as long as registers suffice.
 _POINTS_OF_A_THREAD = ((160, 4), (600, 2))
-_LOADED = 16
 
 # On a GPU: who the thread is. Those of a block that are beyond the end stop, unless others of their warp are not.
 _DEVICE = """
@@ -189,4 +188,4 @@ def _points_of_a_thread(program: Statements, batched: tuple[bool, ...]) -> int:
         return 1
     widest = max(dtype.itemsize for _, dtype in moved)
     most = next((points for operations, points in _POINTS_OF_A_THREAD if program.operations <= operations), 1)
-    return min(most, _LOADED // widest)
+    return min(most, LOADED // widest)

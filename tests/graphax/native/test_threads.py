@@ -198,15 +198,28 @@ def test_the_code_of_a_small_kernel():
     assert "st.local" not in code
 
 
-def test_sums_that_loops_keep_have_room():
-    program, _ = _jax.open_program(lambda x: [x * n for n in range(600)], [1.0])
-    assert "more operands and results" in reason_for_xla(unroll(program))
-    function = lambda x: [
-        lax.scan(lambda c, y: (c, c + y), lax.scan(lambda c, y: (c + y, c * y), 0.0, x)[0], x)[1][::-1]
-    ]
-    long, _ = _jax.open_program(lambda x: [jnp.sort(lax.scan(lambda c, y: (c + y, c * y), 0.0, x)[1])[0]], [np.ones(5)])
-    assert reason_for_xla(unroll(long)) is None
-    assert_same(on_warps(function, [array(3, 6)], [True]), jax.vmap(function)(array(3, 6)), 1e-12)
+def kept(length):
+    """Sums of a vector, kept until a second loop reads them in another order."""
+    sums = lambda x: lax.scan(lambda c, y: (c + y, c * y), 0.0, x)[1]
+    return lambda x: [lax.scan(lambda c, y: (c + y, c * y), 0.0, sums(jnp.tile(x, length))[::-1])[0]]
+
+
+def test_what_loops_keep_has_room():
+    program, _ = _jax.open_program(kept(3), [np.ones(6)])
+    assert reason_for_xla(unroll(program)) is None
+    assert_same(on_warps(kept(3), [array(3, 6)], [True]), jax.vmap(kept(3))(array(3, 6)), 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("function", "point", "reason"),
+    [
+        (lambda x: [x * n for n in range(600)], 1.0, "more operands and results"),
+        (kept(400), np.ones(6), "no room for what its loops keep"),
+    ],
+)
+def test_what_is_left_to_xla(function, point, reason):
+    program, _ = _jax.open_program(function, [point])
+    assert reason in reason_for_xla(unroll(program))
 
 
 @pytest.mark.parametrize(("capability", "expected"), [(52, ""), (70, "sm_70"), (90, "sm_90"), (120, "sm_90")])
