@@ -140,20 +140,6 @@ def implemented(eqn: JaxprEqn) -> Program | None:
     return None if itself else program
 
 
-def evaluate_now(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
-    """The one result of an equation on concrete values, even while a function is traced, mapped over the first axis.
-
-    Operands that have only one entry along it are the same for all.
-    """
-    axes = [0 if len(operand) > 1 else None for operand in operands]
-    given = [operand if axis == 0 else operand[0] for operand, axis in zip(operands, axes, strict=True)]
-    with jax.ensure_compile_time_eval():
-        arrays = [jax.numpy.asarray(operand) for operand in given]
-        if all(axis is None for axis in axes):
-            return evaluate(eqn, arrays)[0][None]
-        return jax.vmap(lambda *now: evaluate(eqn, now)[0], in_axes=axes)(*arrays)
-
-
 def evaluate(eqn: JaxprEqn, operands: Sequence[Any], source_info: Any = None) -> list[Any]:
     """Run one equation, which is said to come from its own place in the user's code unless another is given."""
     if eqn.primitive is _TOGETHER:

@@ -31,6 +31,7 @@ class Body:
 
     def run(self, numbers: Sequence[int]) -> None:
         for number in numbers:
+            self.emitter.cut()
             value = self._performed(number)
             if value is not None:
                 self.values[number] = value

@@ -34,6 +34,10 @@ _KINDS = {
     "uint64": "u64",
 }
 
+# What LLVM does to a block takes longer than in proportion to its length, and its scheduler undoes an order that keeps
+# few values alive. So code is cut into blocks of about so many instructions.
+LONGEST_BLOCK = 500
+
 Operand = Union["Value", float, int, bool]
 
 
@@ -123,6 +127,7 @@ class Emitter:
     Attributes:
         exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
         block: the label of what is being written; instructions in sequence, up to a jump.
+        longest: after how many instructions `cut` ends a block; None never to.
         lines: the instructions so far.
         declarations: the functions that they call, and constants.
         allocations: the memory that they use, which is reserved before the first of them.
@@ -131,6 +136,7 @@ class Emitter:
     lanes: int
     exact: bool = True
     block: str = "entry"
+    longest: int | None = None
     lines: list[str] = field(default_factory=list)
     declarations: set[str] = field(default_factory=set)
     allocations: list[str] = field(default_factory=list)
@@ -138,6 +144,7 @@ class Emitter:
     _seen: dict[str, str] = field(default_factory=dict)
     _noted: set[str] = field(default_factory=set)
     _names: int = 0
+    _begun: int = 0
 
     @property
     def text(self) -> str:
@@ -177,7 +184,15 @@ class Emitter:
     def begin(self, label: str) -> None:
         """Go on behind a label; what is before it has ended with a jump."""
         self.lines.append(f"{label}:")
-        self.block = label
+        self.block, self._begun = label, len(self.lines)
+
+    def cut(self) -> None:
+        """End the block if it is long. What would join it to the next one again must not know that `%never` is false;
+        the function has it, and ends at `%stop`."""
+        if self.longest is not None and len(self.lines) - self._begun >= self.longest:
+            label = self.fresh("cut")
+            self.perform(f"br i1 %never, label %stop, label %{label}")
+            self.begin(label)
 
     @contextmanager
     def inside(self) -> Iterator[None]:

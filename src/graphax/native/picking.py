@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from .. import _jax
 from ..errors import NativeError
 from .emit import dtype_of, kind_of
+from .indexing import OUTSIDE, leaves_out, places_of_scatter
 from .known import Known
 from .unroll import UNSIGNED, Numbers, Unrolling
 from .unroll_rules import rule_of_numbers
@@ -48,8 +46,9 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
     if where is None or known.step is not None:
         return _combined_anywhere(u, eqn, x, indices, updates)
     result, operation = x.ravel().copy(), _COMBINED[eqn.primitive.name]
-    for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where[0], updates.shape), strict=True):
-        if place is not None:
+    places = places_of_scatter(eqn, x.shape, where[0], updates.shape)
+    for number, place in zip(updates.ravel(), places.ravel(), strict=True):
+        if place != OUTSIDE:
             result[place] = u.apply(operation, np.array(result[place]), np.array(number))
     return result.reshape(x.shape)
 
@@ -67,26 +66,13 @@ def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, upd
     result = x.ravel().copy()
     along = [n for n in range(updates.ndim) if n not in numbers.update_window_dims]
     for start in range(count):
-        places = _places_of(eqn, x.shape, np.full(indices.shape, start, np.int32), updates.shape)
-        for at, place in zip(np.ndindex(*updates.shape), places, strict=True):
-            if place is not None:
+        places = places_of_scatter(eqn, x.shape, np.full(indices.shape, start), updates.shape)
+        for at, place in np.ndenumerate(places):
+            if place != OUTSIDE:
                 here = _equal(u, int(indices[(*(at[n] for n in along), 0)]), start)
                 changed = u.apply(operation, np.array(result[place]), np.array(updates[at]))
                 result[place] = u.builder.apply("select", here, int(changed), int(result[place]))
     return result.reshape(x.shape)
-
-
-def _places_of(eqn: Any, shape: Sequence[int], indices: np.ndarray, updates: Sequence[int]) -> list[int | None]:
-    """Where each of the updates of a scatter goes: its transpose reads the numbers of the places, from one on."""
-    params, numbers = eqn.params, np.arange(1, prod(shape) + 1, dtype=np.float32).reshape(shape)
-
-    def scattered(values: Any) -> Any:
-        zeros = jnp.zeros(shape, np.float32)
-        return lax.scatter_add(zeros, indices, values, params["dimension_numbers"], mode=params["mode"])
-
-    with jax.ensure_compile_time_eval():
-        (found,) = jax.linear_transpose(scattered, jax.ShapeDtypeStruct(tuple(updates), np.float32))(numbers)
-        return [int(number) - 1 if number else None for number in np.asarray(found).ravel()]
 
 
 def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
@@ -98,7 +84,7 @@ def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
     if windows is None:
         parts = [_part(x, numbers, at) for at in np.ndindex(*indices.shape[:-1])]
         windows = [_window(u, part, axes, sizes, row) for part, row in zip(parts, rows, strict=True)]
-    if _fills(params["mode"]):
+    if leaves_out(params["mode"]):
         filler = np.nan if params["fill_value"] is None else params["fill_value"]
         nothing = u.constants(filler, _jax.dtype(eqn.outvars[0]))
         limits = [x.shape[axis] - sizes[axis] for axis in axes]
@@ -164,13 +150,13 @@ def _scattered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Nu
     limits = [x.shape[axis] - sizes.get(axis, 1) for axis in axes]
     _check_choices(prod(limit + 1 for limit in limits))
     at = [int(number) for number in indices.ravel()]
-    if not _fills(eqn.params["mode"]):
+    if not leaves_out(eqn.params["mode"]):
         at = [_clamped(u, number, limit) for number, limit in zip(at, limits, strict=True)]
     result = x.ravel().copy()
     for start in np.ndindex(*(limit + 1 for limit in limits)):
         here = _all(u, [_equal(u, number, value) for number, value in zip(at, start, strict=True)])
-        where = np.array(start, np.int32).reshape(indices.shape)
-        for number, place in zip(updates.ravel(), _places_of(eqn, x.shape, where, updates.shape), strict=True):
+        places = places_of_scatter(eqn, x.shape, np.array(start).reshape(indices.shape), updates.shape)
+        for number, place in zip(updates.ravel(), places.ravel(), strict=True):
             chosen = u.apply("select", np.array(here), np.array(number), np.array(result[place]))
             result[place] = int(chosen)
     return result.reshape(x.shape)
@@ -193,10 +179,6 @@ def _window(u: Unrolling, x: Numbers, axes: Sequence[int], sizes: Sequence[int],
 def _check_choices(count: int) -> None:
     if count > _MOST_CHOICES:
         raise NativeError(f"its indices are not known beforehand, and there are {count:,} places")
-
-
-def _fills(mode: Any) -> bool:
-    return "FILL" in str(mode).upper() or "DROP" in str(mode).upper()
 
 
 def _dtype(u: Unrolling, number: int) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from .body import Body
-from .emit import Emitter
+from .emit import LONGEST_BLOCK, Emitter
 from .inverses import share_inverses
 from .memory import LINE, Memory, PointLayout, Stores
 from .statements import Statements
@@ -19,6 +19,7 @@ entry:
 {pointers}
 {allocations}
 {alignment}
+  %never = icmp slt i64 %end, %begin
   %last = sub i64 %end, {lanes}
   br label %block
 block:
@@ -36,18 +37,21 @@ slow:
 next:
   %after = add i64 %start, {lanes}
   %more = icmp slt i64 %after, %end
-  br i1 %more, label %block, label %done
-done:
+  br i1 %more, label %block, label %stop
+stop:
   ret void
 }}
 """
 # One block that is right for all arguments and wherever the results lie in memory.
 _EXACT = """
-define internal void @exact(ptr %in, ptr %out, i64 %i) noinline cold {{
+define internal void @exact(ptr %in, ptr %out, i64 %i) noinline optnone cold {{
 entry:
 {pointers}
 {allocations}
+  %never = icmp slt i64 %i, 0
 {body}
+  br label %stop
+stop:
   ret void
 }}
 """
@@ -62,12 +66,10 @@ _METADATA = """
 
 def kernel_code(program: Statements, layout: PointLayout) -> str:
     """A module with one function, which computes points from a first to a last one."""
-    quick = Body(Memory(share_inverses(program), layout, Emitter(layout.lanes, exact=False, block="quick"))).emitter
+    quick = Body(Memory(share_inverses(program), layout, _emitter(layout, exact=False, block="quick"))).emitter
     parts, written = [], [quick]
     if quick.huge is not None or layout.stores is Stores.STREAMED:
-        exact = Body(
-            Memory(program, replace(layout, stores=Stores.CACHED), Emitter(layout.lanes, block="entry"))
-        ).emitter
+        exact = Body(Memory(program, replace(layout, stores=Stores.CACHED), _emitter(layout, exact=True))).emitter
         written.append(exact)
         parts.append(_EXACT.format(pointers=_pointers(program), allocations=_text(exact.allocations), body=exact.text))
     parts.append(
@@ -84,6 +86,10 @@ def kernel_code(program: Statements, layout: PointLayout) -> str:
     )
     declarations = set().union(*(emitter.declarations for emitter in written))
     return "\n".join([*sorted(declarations), *parts, _METADATA])
+
+
+def _emitter(layout: PointLayout, exact: bool, block: str = "entry") -> Emitter:
+    return Emitter(layout.lanes, exact, block, LONGEST_BLOCK)
 
 
 def _text(lines: Iterable[str]) -> str:

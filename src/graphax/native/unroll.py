@@ -15,6 +15,7 @@ from .._jax import Literal, Program
 from ..errors import NativeError
 from .emit import kind_of
 from .factors import Factors
+from .indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
 from .known import Known
 from .needed import needed
 from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
@@ -152,23 +153,41 @@ class Unrolling:
         return np.array(found, np.int64).reshape(rows.shape[1:])
 
     def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers | None:
-        """JAX itself moves the numbers of the statements, where the indices are known; None where they are not."""
+        """What moves by indices that are known; None where they are not."""
         moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
         known = Known(self.builder, self.lengths)
-        indices = [known.values(operand) for operand in operands[moved:]]
-        if eqn.primitive.name == "scatter":
-            indices[1:] = [operands[2][None].astype(np.int32)]
+        indices = [
+            known.values(operand) for operand in operands[moved : 2 if eqn.primitive.name == "scatter" else None]
+        ]
+        steps = max((len(index) for index in indices if index is not None), default=1)
         if any(index is None for index in indices):
             return None
-        filler = eqn.params.get("fill_value")
-        if eqn.primitive.name == "gather":
-            eqn = eqn.replace(params=eqn.params | {"fill_value": -1})
-        numbers = [operand[None].astype(np.int32) for operand in operands[:moved]]
-        found = np.asarray(_jax.evaluate_now(eqn, [*numbers, *indices]))
-        if (found < 0).any():
-            nothing = self.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0]))
-            found = np.where(found < 0, nothing, found)
-        return found[0] if known.step is None else self.at_step(found, known.step)
+        rows = [
+            self._moved(eqn, operands, [index[step % len(index)] for index in indices if index is not None])
+            for step in range(steps)
+        ]
+        return rows[0] if known.step is None else self.at_step(np.stack(rows), known.step)
+
+    def _moved(self, eqn: Any, operands: Sequence[Numbers], indices: Sequence[np.ndarray]) -> Numbers:
+        """The numbers that an equation moves, in one step of a loop."""
+        source, shape = operands[0].ravel(), operands[0].shape
+        match eqn.primitive.name:
+            case "gather":
+                filler = eqn.params.get("fill_value")
+                places = places_of_gather(eqn, shape, indices[0])
+                nothing = np.int64(0)
+                if (places == OUTSIDE).any():
+                    nothing = self.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0]))
+                return np.where(places == OUTSIDE, nothing, source[places] if source.size else nothing)
+            case "dynamic_slice":
+                return source[places_of_slice(shape, indices, eqn.params["slice_sizes"])]
+            case "dynamic_update_slice":
+                places, updates = places_of_slice(shape, indices, operands[1].shape), operands[1]
+            case _:
+                places, updates = places_of_scatter(eqn, shape, indices[0], operands[2].shape), operands[2]
+        result = source.copy()
+        result[places[places != OUTSIDE]] = updates[places != OUTSIDE]
+        return result.reshape(shape)
 
     def apply(self, operation: str, *operands: Numbers) -> Numbers:
         """An operation element by element."""

@@ -1,0 +1,123 @@
+"""One derivative by JAX's modes and by graphax: first calls, times in turns, and whether the numbers agree.
+
+`cutest.py` and `middle.py` share this.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+ROUNDS = 15
+SECONDS_A_TURN = 0.002
+MOST_SECONDS = 6.0
+OURS = "graphax"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was measured of one derivative, in seconds.
+
+    Attributes:
+        first: of each way, the first call: tracing, compiling and running once.
+        times: of each way, the median call.
+        error: the largest error against JAX's modes, relative to the largest entry of an array.
+        wrong: what is wrong with the numbers, or empty.
+    """
+
+    first: Mapping[str, float] = field(default_factory=dict)
+    times: Mapping[str, float] = field(default_factory=dict)
+    error: float = 0.0
+    wrong: str = ""
+
+    @property
+    def better(self) -> str:
+        """The faster one of JAX's modes."""
+        return min((name for name in self.times if name != OURS), key=self.times.__getitem__)
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast as the better mode of JAX."""
+        return self.times[self.better] / self.times[OURS]
+
+    @property
+    def first_ratio(self) -> float:
+        """How many times as long as with the better mode of JAX the first call takes."""
+        return self.first[OURS] / self.first[self.better]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio, "first_ratio": self.first_ratio}
+
+
+def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
+    """Seconds from a function to its results, the compiled function, and the results."""
+    start = time.perf_counter()
+    compiled = jax.jit(function)
+    results = jax.block_until_ready(compiled(*args))
+    return time.perf_counter() - start, compiled, results
+
+
+def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = MOST_SECONDS) -> dict:
+    """The median seconds of each call. Short calls are repeated within a turn, in rounds of random order."""
+    rng = np.random.default_rng(0)
+    often = {}
+    for name, call in calls.items():
+        start = time.perf_counter()
+        jax.block_until_ready(call())
+        often[name] = max(1, int(SECONDS_A_TURN / (time.perf_counter() - start + 1e-9)))
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    begin = time.perf_counter()
+    for done in range(rounds):
+        if done >= 3 and time.perf_counter() - begin > seconds:
+            break
+        for name in rng.permutation(list(calls)):
+            start = time.perf_counter()
+            for _ in range(often[name]):
+                result = calls[name]()
+            jax.block_until_ready(result)
+            found[name].append((time.perf_counter() - start) / often[name])
+    return {name: float(np.median(times)) for name, times in found.items()}
+
+
+def compare(ways: Mapping[str, Callable], args: Sequence[Any], tolerance: float, rounds: int = ROUNDS) -> Comparison:
+    """Measure JAX's ways and ours, which is called `OURS`. Where JAX fails in one of its ways, the others count."""
+    first, compiled, results = {}, {}, {}
+    for name, way in ways.items():
+        try:
+            first[name], compiled[name], results[name] = first_call(way, args)
+        except Exception:
+            if name == OURS or (name == list(ways)[-2] and not compiled):
+                raise
+    error, wrong = disagreement(results, tolerance)
+    times = in_turns({name: lambda f=f: f(*args) for name, f in compiled.items()}, rounds)
+    return Comparison(first, times, error, wrong)
+
+
+def disagreement(results: Mapping[str, Any], tolerance: float) -> tuple[float, str]:
+    """The largest error of ours against the nearer one of JAX's modes, and what is wrong with it, if anything.
+
+    NaN is right where all of JAX's modes have it, and allowed where one of them has.
+    """
+    worst, wrong = 0.0, ""
+    theirs = [jax.tree.leaves(result) for name, result in results.items() if name != OURS]
+    for number, got in enumerate(map(np.asarray, jax.tree.leaves(results[OURS]))):
+        wanted = [np.asarray(leaves[number]) for leaves in theirs]
+        if any(got.shape != want.shape or got.dtype != want.dtype for want in wanted):
+            return float("inf"), f"array {number} has shape {got.shape} and dtype {got.dtype}"
+        scale = max((float(np.max(np.abs(w[np.isfinite(w)]), initial=0.0)) for w in wanted), default=0.0) or 1.0
+        with np.errstate(invalid="ignore"):
+            errors = [np.where(got == want, 0.0, np.abs(got - want) / scale) for want in wanted]
+        errors = [np.where(np.isnan(got) & np.isnan(want), 0.0, e) for e, want in zip(errors, wanted, strict=True)]
+        least = np.fmin.reduce(errors)
+        unlike = np.isnan(least) | (np.isnan(got) & ~np.any([np.isnan(w) for w in wanted], axis=0))
+        if unlike.any():
+            place = np.argwhere(unlike)[0].tolist()
+            seen = [float(want[tuple(place)]) for want in wanted]
+            wrong = wrong or f"array {number} at {place}: {float(got[tuple(place)])}, JAX {seen}"
+        worst = max(worst, float(np.max(np.where(unlike, 0.0, least), initial=0.0)))
+    if worst > tolerance and not wrong:
+        wrong = f"an error of {worst:.1e}"
+    return worst, wrong
