@@ -15,8 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
 
-from .axes import Axis, Digit, axis_size, labels_of, whole
-from .positions import Dynamic, Listed, highest, lowest
+import numpy as np
+
+from .axes import Axis, Digit, Disjoint, Relabelling, Unrepresentable, axis_size, labels_of, shifted, whole
+from .keys import keys_of
+from .positions import Dynamic, Listed, as_array, highest, lowest
 
 CACHE = 1 << 14
 
@@ -242,6 +245,30 @@ def tied_alike(structure: Structure) -> Structure:
         return structure
     out, inp = anew(structure.out), anew(structure.inp)
     return canonical(out, inp, sizes, labels_of((*out, *inp)), None)[0]
+
+
+def repeats_entries(structure: Structure) -> bool:
+    """True if lists name an entry more than once."""
+    for label in range(len(structure.sizes)):
+        digits = [digit for digit in digits_of(structure) if digit.label == label]
+        if digits and all(isinstance(digit.at, Listed) for digit in digits):
+            keys = keys_of([as_array(digit.at) for digit in digits], [digit.size for digit in digits])
+            if len(np.unique(keys)) < len(keys):
+                return True
+    return False
+
+
+def overlap(left: Structure, right: Structure) -> bool:
+    """True if two blocks may have an entry in common."""
+    labels = Relabelling(left.sizes + right.sizes)
+    try:
+        for one, other in zip(left.out + left.inp, shifted(right.out + right.inp, len(left.sizes)), strict=True):
+            labels.equate(one, other)
+    except Disjoint:
+        return False
+    except Unrepresentable:
+        return True
+    return True
 
 
 def digits_of(structure: Structure) -> Iterator[Digit]:

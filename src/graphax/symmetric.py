@@ -20,7 +20,7 @@ from .graph import ComputationGraph
 from .plan import ADJOINTS, Drop, Edge, Instruction, Plan
 from .presets import PRESETS, preset_vertices
 from .structure import Structure, identity
-from .terms import AnyStructure, Terms, add, compose, replaced, transposed
+from .terms import AnyStructure, Terms, add, compose, is_unambiguous, replaced, transposed
 
 # A local second derivative: its pair, and the position of the equation that it is of.
 LocalPair = tuple[Edge, int]
@@ -78,6 +78,8 @@ class _Writer:
     def mirrored(self, value: int, edge: Edge, since: int | None = None) -> int:
         """A symmetric value, made of the code since some place."""
         structure = self.structures[value]
+        if not is_unambiguous(structure):
+            return value
         share = replaced(structure) / max(1, structure.stored)
         made = [step for step in self.code[since:] if isinstance(step, Instruction)] if since is not None else []
         folded, raw = (

@@ -88,9 +88,21 @@ def transposed(structure: AnyStructure) -> AnyStructure:
 
 
 def is_symmetric(structure: AnyStructure) -> bool:
-    """True if the structure is its own transpose, term by term."""
+    """True if a symmetric block of this structure is its own transpose term by term."""
     found = set(terms_of(structure))
-    return found == {term.transposed for term in found}
+    return found == {term.transposed for term in found} and is_unambiguous(structure)
+
+
+@lru_cache(_CACHE)
+def is_unambiguous(structure: AnyStructure) -> bool:
+    """True if no entry is the sum of several numbers.
+
+    If one is, terms that are each other's transpose need not have equal values: a row and a column may share their
+    corner in any proportion.
+    """
+    terms = terms_of(structure)
+    single = not any(term.names or structures.repeats_entries(term) for term in terms)
+    return single and not any(structures.overlap(a, b) for n, a in enumerate(terms) for b in terms[:n])
 
 
 def replaced(structure: AnyStructure) -> int:

@@ -224,3 +224,20 @@ def test_halves_that_xla_rounds_differently():
     for seed in range(8):
         np.random.default_rng(seed).shuffle(order)
         assert is_exactly_symmetric(((jax.jit(gx.hessve(function, order=order, backend="xla"))(x),),), (x,))
+
+
+CORNERS = {
+    "a row and a column": lambda x: jnp.sum(jnp.sin(x[0] + x[:-1] ** 2)),
+    "squares of sums": lambda x: jnp.sum((x[0] + x[:-1]) ** 2),
+    "two rows": lambda x: jnp.sum((x[0] * x[1] + x[2:] ** 2) ** 2),
+    "listed twice": lambda x: jnp.sum(jnp.cos(x[jnp.arange(60) % 7] * x[:60] + x[1])),
+}
+
+
+@pytest.mark.parametrize("function", CORNERS.values(), ids=CORNERS)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_entries_that_several_terms_share_are_not_mirrored(function, sparse):
+    """A row and a column share their corner in any proportion, so one is not the transpose of the other."""
+    x = array(61, seed=1)
+    got = gx.hessve(function, sparse=sparse)(x)
+    assert_same(got.todense() if sparse else got, jax.hessian(function)(x), 1e-12)
