@@ -138,6 +138,10 @@ class JacobianBlock:
     def todense(self) -> jax.Array:
         """The Jacobian as an ordinary array of ``shape``."""
         self._check_values()
+        if self.is_dynamic and _worth_scattering(self.structure):
+            numbers, found = self._found(flat=True)
+            sides = tuple(map(prod, _sides(self)))
+            return jnp.zeros(sides, self._dtype()).at[tuple(found)].add(numbers).reshape(self.shape)
         if _worth_scattering(self.structure):
             places = tuple(side.astype(np.int32) for side in self.indices())
             matrix = jnp.zeros(self.sparsity.shape, self._dtype()).at[places]

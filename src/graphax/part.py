@@ -40,6 +40,8 @@ from .structure import Recast, Structure, canonical, freed, renamed, turned
 from .sums import Refinement, Sum, Union
 
 # XLA takes several times as long for entries by their places as for a choice between two arrays.
+# Columns of at least so many entries, and at most so many of them, are put side by side by choices.
+_LONG_COLUMN, _MOST_COLUMNS = 64, 16
 _LONG_TO_GATHER = 1 << 16
 
 
@@ -418,10 +420,32 @@ def _laid_beside(total: Sum, left: tuple[Any, tuple], right: tuple[Any, tuple]) 
         pieces.append((digit.at, place(values, labels, (*axes[:axis], compact, *axes[axis + 1 :]))))
     (near_at, near), (far_at, far) = sorted(pieces, key=lambda piece: lowest(piece[0]))
     gap = lowest(far_at) - highest(near_at) - 1
+    if _are_columns(near, far, gap, axis):
+        return _columns_beside(near, far, axis)
     if gap:
         margins = [(0, gap if n == axis else 0, 0) for n in range(near.ndim)]
         near = lax.pad(near, nothing_like(near), margins)
     return lax.concatenate([near, far], axis)
+
+
+def _are_columns(near: Any, far: Any, gap: int, axis: int) -> bool:
+    """True if two arrays are short along an axis and long otherwise."""
+    short = near.shape[axis] + far.shape[axis]
+    return not gap and far.shape[axis] == 1 and short <= _MOST_COLUMNS and near.size >= _LONG_COLUMN * short
+
+
+def _columns_beside(near: Any, far: Any, axis: int) -> Any:
+    """Long columns side by side, by choices between their repetitions.
+
+    Of concatenated columns XLA makes one loop in which every entry computes all that its column needs, elementary
+    functions too. What is repeated it computes once.
+    """
+    count = near.shape[axis]
+    shape = tuple(count + 1 if n == axis else size for n, size in enumerate(near.shape))
+    where = lax.broadcasted_iota(np.int32, shape, axis) == count
+    if count > 1:
+        near = lax.pad(near, nothing_like(near), [(0, int(n == axis), 0) for n in range(near.ndim)])
+    return lax.select(where, *(jnp.broadcast_to(values, shape) for values in (far, near)))
 
 
 def _covers(axes: Sequence[Axis]) -> bool:

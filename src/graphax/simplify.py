@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _jax
 from ._jax import Literal, Program, Var
+from .indexing import OUTSIDE, places_of_gather, places_of_slice
 
 # Constant arrays up to this size are looked at before execution; of integers, which may be indices, up to the second.
 SMALL, MANY = 4096, 1 << 24
@@ -37,7 +38,7 @@ def fold_constants(program: Program) -> Program:
         if fold is not None:
             aval = eqn.outvars[0].aval
             how = eqn.params | {"shape": aval.shape, "dtype": aval.dtype}
-            value = fold(*[np.asarray(atom.val) for atom in invars if isinstance(atom, Literal)], **how)
+            value = fold(*[np.asarray(atom.val) for atom in invars if isinstance(atom, Literal)], **how, eqn=eqn)
             value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
             if _worth_knowing(value):
                 known[eqn.outvars[0]] = value
@@ -89,6 +90,10 @@ def _elementwise(function: Callable) -> Callable:
     return lambda *operands, **_: function(*operands)
 
 
+def _reduced(function: Callable) -> Callable:
+    return lambda value, axes, **_: function(value, axis=tuple(axes))
+
+
 def _chosen(which: Any, cases: list[Any]) -> Any:
     return np.where(which, cases[1], cases[0]) if which.dtype == bool else np.choose(which, cases)
 
@@ -110,6 +115,18 @@ _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "ge": _elementwise(np.greater_equal),
     "eq": _elementwise(np.equal),
     "ne": _elementwise(np.not_equal),
+    "abs": _elementwise(np.abs),
+    "sign": _elementwise(np.sign),
+    "xor": _elementwise(np.bitwise_xor),
+    "integer_pow": lambda value, y, **_: value**y,
+    "reduce_sum": _reduced(np.sum),
+    "reduce_max": _reduced(np.max),
+    "reduce_min": _reduced(np.min),
+    "reduce_and": _reduced(np.all),
+    "reduce_or": _reduced(np.any),
+    "cumsum": lambda value, axis, reverse=False, **_: (
+        np.flip(np.cumsum(np.flip(value, axis), axis), axis) if reverse else np.cumsum(value, axis)
+    ),
     "clamp": lambda low, value, high, **_: np.clip(value, low, high),
     "iota": lambda shape, dimension, **_: np.indices(shape, sparse=True)[dimension],
 }
@@ -125,7 +142,24 @@ _MOVES: dict[str, Callable] = {
     ),
     "squeeze": lambda value, shape, **_: value.reshape(shape),
     "concatenate": lambda *parts, dimension, **_: np.concatenate(parts, dimension),
+    "stack": lambda *parts, axis, **_: np.stack(parts, axis),
+    "transpose": lambda value, permutation, **_: np.transpose(value, permutation),
+    "rev": lambda value, dimensions, **_: np.flip(value, dimensions),
+    "slice": lambda value, start_indices, limit_indices, strides=None, **_: value[
+        tuple(map(slice, start_indices, limit_indices, strides or [1] * value.ndim))
+    ],
+    "dynamic_slice": lambda value, *starts, slice_sizes, **_: value.ravel()[
+        places_of_slice(value.shape, starts, slice_sizes)
+    ],
+    "gather": lambda value, indices, eqn, **_: _gathered(value, indices, eqn),
 }
+
+
+def _gathered(value: np.ndarray, indices: np.ndarray, eqn: _jax.JaxprEqn) -> np.ndarray:
+    places = places_of_gather(eqn, value.shape, indices)
+    # Where nothing can be outside, there is no number for it.
+    filler = value.dtype.type(eqn.params["fill_value"] or 0)
+    return np.where(places == OUTSIDE, filler, value.ravel()[places] if value.size else filler)
 
 
 def simplify(program: Program) -> Program:

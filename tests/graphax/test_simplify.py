@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import graphax as gx
 from graphax import _jax
 from graphax._jax import Literal
 from graphax.simplify import fold_constants, simplify
@@ -93,3 +94,40 @@ def test_a_reshape_in_another_order_is_folded_in_that_order():
 )
 def test_folding_agrees_with_jax(function):
     np.testing.assert_array_equal(fold_constants(traced(function))()[0], function())
+
+
+FOLDED = {
+    "slice": lambda i: i[1:4:2, ::-1],
+    "transpose": lambda i: i.T,
+    "gather": lambda i: i[jnp.array([3, 0, 9]), jnp.array([1, 1, 1])],
+    "gather that fills": lambda i: i.at[jnp.array([3, 7])].get(mode="fill", fill_value=-5),
+    "dynamic slice": lambda i: jax.lax.dynamic_slice(i, (4, -2), (2, 2)),
+    "reductions": lambda i: jnp.stack([i.sum(), i.max(), jnp.min(i), jnp.any(i > 3).astype(i.dtype)]),
+    "sums": lambda i: jnp.cumsum(i, axis=0) + jax.lax.cumsum(i, axis=1, reverse=True),
+    "arithmetic": lambda i: jnp.abs(i - 7) * jnp.sign(3 - i) ^ i**2,
+}
+
+
+@pytest.mark.parametrize("function", FOLDED.values(), ids=FOLDED)
+def test_arithmetic_of_indices_is_done_beforehand(function):
+    def index(x):
+        return (jnp.asarray(np.arange(15).reshape(5, 3) * 3 % 7) + 0 * x.shape[0]).astype(np.int32)
+
+    program = traced(lambda x: function(index(x)) * 1.0 + x[0], array(2))
+    folded = fold_constants(program)
+    np.testing.assert_array_equal(folded(array(2))[0], program(array(2))[0])
+    convert = next(
+        eqn for eqn in folded.equations if _jax.dtype(eqn.outvars[0]).kind == "f" and eqn.invars[0].aval.shape
+    )
+    assert isinstance(convert.invars[0], Literal) or convert.primitive.name == "slice"
+
+
+def test_indices_by_columns_of_a_table_are_known():
+    """Pairs of vertices of a graph, as users have them: their columns are slices of a constant."""
+    edges = np.array([[0, 3], [1, 2], [2, 0]])
+
+    def function(x):
+        pairs = jnp.array(edges)
+        return x[pairs[:, 0]] * x[pairs[:, 1]]
+
+    assert not gx.jacve(function, sparse=True)(array(4)).is_dynamic

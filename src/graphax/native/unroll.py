@@ -15,7 +15,7 @@ from .._jax import Literal, Program
 from ..errors import NativeError
 from .emit import kind_of
 from .factors import Factors
-from .indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
+from ..indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
 from .known import Known
 from .needed import needed
 from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
