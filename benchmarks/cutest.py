@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from versus import OURS, compare, mean
 
 TOLERANCE = 1e-8
 MEASUREMENTS = 3
@@ -67,7 +68,6 @@ def cases(only: list[str] | None) -> Iterator[Case]:
 
 def measured(case: Case) -> dict[str, Any]:
     import jax
-    from versus import OURS, compare
 
     import graphax as gx
 
@@ -78,13 +78,12 @@ def measured(case: Case) -> dict[str, Any]:
         ways = {"hessian": jax.hessian(f), OURS: gx.hessve(f)}
     # What tracing the function itself leaves behind is there for everyone.
     jax.eval_shape(f, case.start)
-    row = compare(ways, [case.start], TOLERANCE).as_dict()
+    found = compare(ways, [case.start], TOLERANCE)
     for _ in range(MEASUREMENTS - 1):
-        if is_kept(row):
+        if is_kept(found.as_dict()):
             break
-        again = compare(ways, [case.start], TOLERANCE).as_dict()
-        row |= {key: again[key] for key in ("times", "ratio")}
-    return row
+        found = found.timed_again()
+    return found.as_dict()
 
 
 def is_kept(row: dict[str, Any]) -> bool:
@@ -156,10 +155,6 @@ def supervise(options: argparse.Namespace) -> None:
         finally:
             for process in running.values():
                 process.terminate()
-
-
-def mean(values: list[float]) -> float:
-    return float(np.exp(np.mean(np.log(values)))) if values else float("nan")
 
 
 def report(rows: dict[str, dict[str, Any]]) -> tuple[str, bool]:

@@ -5,7 +5,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -26,12 +26,15 @@ class Comparison:
         times: of each way, the median call.
         error: the largest error against JAX's modes, relative to the largest entry of an array.
         wrong: what is wrong with the numbers, or empty.
+        calls, results: of each way, the compiled call and what it returned first.
     """
 
-    first: Mapping[str, float] = field(default_factory=dict)
-    times: Mapping[str, float] = field(default_factory=dict)
-    error: float = 0.0
-    wrong: str = ""
+    first: Mapping[str, float]
+    times: Mapping[str, float]
+    error: float
+    wrong: str
+    calls: Mapping[str, Callable[[], Any]]
+    results: Mapping[str, Any]
 
     @property
     def better(self) -> str:
@@ -49,7 +52,11 @@ class Comparison:
         return self.first[OURS] / self.first[self.better]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"ratio": self.ratio, "first_ratio": self.first_ratio}
+        names = ("first", "times", "error", "wrong", "ratio", "first_ratio")
+        return {name: getattr(self, name) for name in names}
+
+    def timed_again(self) -> "Comparison":
+        return replace(self, times=in_turns(self.calls))
 
 
 def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
@@ -92,8 +99,13 @@ def compare(ways: Mapping[str, Callable], args: Sequence[Any], tolerance: float,
             if name == OURS or (name == list(ways)[-2] and not compiled):
                 raise
     error, wrong = disagreement(results, tolerance)
-    times = in_turns({name: lambda f=f: f(*args) for name, f in compiled.items()}, rounds)
-    return Comparison(first, times, error, wrong)
+    calls = {name: lambda f=f: f(*args) for name, f in compiled.items()}
+    return Comparison(first, in_turns(calls, rounds), error, wrong, calls, results)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else float("nan")
 
 
 def disagreement(results: Mapping[str, Any], tolerance: float) -> tuple[float, str]:

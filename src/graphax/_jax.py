@@ -358,6 +358,12 @@ def is_traced(values: Iterable[Any]) -> bool:
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
+def is_mapped(values: Iterable[Any]) -> bool:
+    """True under `jax.vmap`; where it is outside of a `jax.jit`, that is not known yet."""
+    # The class is not public, its name is.
+    return any(type(value).__name__ == "BatchTracer" for value in values)
+
+
 def is_sharded(values: Iterable[Any]) -> bool:
     """True where the types of values know of a mesh of devices: under `jax.shard_map`, say."""
     meshes = [getattr(getattr(jax.typeof(value), "sharding", None), "mesh", None) for value in values]

@@ -55,13 +55,19 @@ class _Flat:
 
 
 def run(
-    function: Callable, args: Sequence[Any], backend: str, patient: bool = False, otherwise: Callable | None = None
+    function: Callable,
+    args: Sequence[Any],
+    backend: str,
+    patient: bool = False,
+    otherwise: Callable | None = None,
+    better: Callable[[Program], Callable | None] | None = None,
 ) -> Any:
     """``function(*args)``, which returns a pytree, on a backend.
 
     With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does, and arrays that the
     function closes over are part of the code, in which zeros and ones cost less. Where there is no kernel,
-    ``otherwise`` is called in place of ``function``, if it is given.
+    ``otherwise`` is called in place of ``function``, if it is given; ``better`` may find something that XLA is quicker
+    with than with the traced program.
     """
     # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
@@ -76,8 +82,11 @@ def run(
         if backend == "native":
             raise
         left_to_xla(str(error))
+    if flat is None or otherwise:
+        return (otherwise or function)(*args)
+    instead = better(flat.program) if better else None
     # What has been traced is not traced again.
-    return (otherwise or function)(*args) if flat is None or otherwise else flat.run(flat.program)
+    return instead(*args) if instead else flat.run(flat.program)
 
 
 def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from . import backend
+from . import _jax, backend
+from ._jax import Program
 from .derive import Derivation, derive
-from .execute import Accumulation
+from .estimates import MANY_POINTS, better_mode, elements_of
+from .execute import Accumulation, PlainMode
 from .graph import ComputationGraph
 from .order import Order, loaded
 from .plan import Plan
@@ -80,8 +82,21 @@ class Pipeline:
     def run(self, name: str) -> tuple[list[Any], Any]:
         """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
         program = replace(self.program, backend="xla") if name == "xla" else self.program
-        outputs, blocks = backend.run(program, self.traced.args, name)
+        outputs, blocks = backend.run(program, self.traced.args, name, better=self.better)
         return outputs, self.traced.nest(blocks)
+
+    def better(self, eliminated: Program) -> PlainMode | None:
+        """A mode of JAX, where XLA is clearly quicker with it than with a program of elimination.
+
+        An order that was asked for is kept.
+        """
+        mode = PlainMode(self.traced, self.program.first)
+        if self.sparse or self._asked != "auto" or not mode.is_possible:
+            return None
+        traced, points = self.traced, MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
+        sizes = elements_of(traced.program.inputs), elements_of(traced.program.outputs[: traced.out_count])
+        name = better_mode(eliminated, traced.program, *sizes, points)
+        return None if name is None else replace(mode, name=name)
 
     @property
     def _simplified(self) -> bool:

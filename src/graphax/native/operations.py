@@ -1,13 +1,16 @@
 """What every operation of a statement is on vectors."""
 
+from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
 from . import device, elementary
 from .elementary import INFINITY, absolute, select, sqrt
-from .emit import Value, dtype_of, size_of
+from .emit import Emitter, Value, dtype_of, size_of
 from .inverses import INVERSE, QUOTIENT
+from .statements import Statements
 
 # Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
 _CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
@@ -125,3 +128,23 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
         )
     },
 }  # fmt: skip
+
+
+def instructions(program: Statements) -> int:
+    """About how many instructions a program is on vectors, with those that put results into their places."""
+    kinds = Counter((s.operation, s.kind, len(s.operands)) for s in program.statements)
+    stored = sum(map(len, program.results))
+    return stored + sum(count * _instructions_of(*kind) for kind, count in kinds.items())
+
+
+@lru_cache(1024)
+def _instructions_of(operation: str, kind: str, operands: int) -> int:
+    """How many instructions an operation is; one for what is no arithmetic."""
+    if operation not in OPERATIONS or kind not in ("f32", "f64"):
+        return 1
+    emitter = Emitter(8, exact=False)
+    values = [Value(emitter, f"%x{n}", kind) for n in range(operands)]
+    if operation == "select":
+        values[0] = Value(emitter, "%x0", "i1")
+    OPERATIONS[operation](*values)
+    return len(emitter.lines)

@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _jax
 from ..errors import NativeError
-from .emit import dtype_of, kind_of
 from ..indexing import OUTSIDE, leaves_out, places_of_scatter
+from .emit import dtype_of, kind_of
 from .known import Known
 from .unroll import UNSIGNED, Numbers, Unrolling
 from .unroll_rules import rule_of_numbers

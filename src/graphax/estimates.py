@@ -1,0 +1,98 @@
+"""What programs take when XLA runs them, estimated from shapes, and which of several ways is taken.
+
+Times are those of a core of 2023 with vectors of 512 bits, in seconds. They are compared with each other, so a machine
+that is slower in everything changes nothing. `benchmarks/estimates.py` measures where they are furthest from the truth.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from . import _jax
+from ._jax import Program
+
+# XLA starts something for nearly every equation of small arrays, and moves its elements. Programs of elimination read
+# more arrays for each that they write than those of JAX's modes do.
+_STARTED, _MOVED = 50e-9, 0.1e-9
+_OF_ELIMINATION = 1.5
+# How many equations JAX's modes make of one, and in how many the elements of all tangents or cotangents are.
+_FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
+# Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
+_MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
+
+# How many points there are where that is known only later.
+MANY_POINTS = 1_000
+
+# Compiling: for any program, and for each equation or instruction of it.
+_XLA_STARTS, _XLA_EQUATION = 0.03, 1.2e-3
+_KERNEL_STARTS, _KERNEL_INSTRUCTION = 0.02, 60e-6
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run a derivative program, and the seconds that it should take: for all points, and to compile."""
+
+    name: str
+    run: float
+    compile: float
+
+    def __str__(self):
+        return f"{self.name} {_readable(self.run)} ({_readable(self.compile)} to compile)"
+
+
+def _readable(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds / 1e-9:.2g} ns"
+
+
+def elimination(program: Program, points: int = 1) -> Way:
+    """A program of elimination, run by XLA."""
+    equations, elements = _size(program)
+    run = _OF_ELIMINATION * (_STARTED * equations + _MOVED * points * elements)
+    return Way("xla", run, compiling_xla(equations))
+
+
+def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) -> list[Way]:
+    """Forward and reverse mode of a function, as JAX has them, for so many elements of inputs and outputs."""
+    equations, elements = _size(program)
+    return [
+        Way(
+            name,
+            growth * _STARTED * equations + _MOVED * points * elements * (1 + _LINEAR * passes),
+            compiling_xla(growth * equations),
+        )
+        for name, growth, passes in (("jax.jacfwd", _FORWARD, inputs), ("jax.jacrev", _REVERSE, outputs))
+    ]
+
+
+def better_mode(ours: Program, function: Program, inputs: int, outputs: int, points: int) -> str | None:
+    """The mode of JAX that takes clearly less time than elimination by XLA, or None."""
+    if len(ours.equations) < _MANY_EQUATIONS:
+        return None
+    best = min(plain_modes(function, inputs, outputs, points), key=lambda way: way.run)
+    return best.name if best.run < _CLEARLY * elimination(ours, points).run else None
+
+
+def compiling_xla(equations: float) -> float:
+    return _XLA_STARTS + _XLA_EQUATION * equations
+
+
+def compiling_kernel(instructions: int) -> float:
+    return _KERNEL_STARTS + _KERNEL_INSTRUCTION * instructions
+
+
+def _size(program: Program) -> tuple[int, int]:
+    """How many equations there are, and elements of their results; what loops repeat counts once."""
+    equations: Sequence[Any] = list(_jax.all_equations(program.equations))
+    return len(equations), sum(map(_elements, equations))
+
+
+def _elements(eqn: Any) -> int:
+    return sum(prod(_jax.shape(var)) for var in eqn.outvars)
+
+
+def elements_of(atoms: Iterable[Any]) -> int:
+    return sum(prod(_jax.shape(atom)) for atom in atoms)
