@@ -11,6 +11,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from . import _jax
 from ._jax import Program
 from .errors import GraphaxError, NativeError
+from .estimates import Way, elimination, kernel
 from .labelled import nothing_told_apart
 from .notices import left_to_xla
 
@@ -131,7 +132,7 @@ def _check_available(args: Sequence[Any], required: bool) -> None:
 def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
     from . import native
 
-    return native.as_kernel(flat.program, required, patient)
+    return native.as_kernel(flat.program, required, patient, _jax.is_mapped(flat.operands))
 
 
 def _largest_held(patient: bool) -> int:
@@ -153,33 +154,50 @@ class BackendChoice:
     Attributes:
         name, reason: on the CPU.
         reason_for_xla_on_gpu: why XLA runs it on a GPU, or None where a kernel does.
+        ways: what each way should take on the CPU, for one point.
     """
 
     name: str
     reason: str
     reason_for_xla_on_gpu: str | None
+    ways: tuple[Way, ...] = ()
 
     def __str__(self):
         reason = self.reason_for_xla_on_gpu
         gpu = f"xla ({reason})" if reason else "a kernel, where mapped over points"
-        return f"Backend on the CPU: {self.name} ({self.reason})\nBackend on a GPU: {gpu}"
+        lines = [f"Backend on the CPU: {self.name} ({self.reason})", f"Backend on a GPU: {gpu}"]
+        if self.ways:
+            lines.append(f"Estimates for one point on the CPU: {', '.join(map(str, self.ways))}")
+        return "\n".join(lines)
 
 
-def choice(function: Callable, args: Sequence[Any], backend: str) -> BackendChoice:
-    """What `run` would do with traced arguments of these shapes."""
+def choice(
+    function: Callable,
+    args: Sequence[Any],
+    backend: str,
+    better: Callable[[Program], Any] | None = None,
+    others: Sequence[Way] = (),
+) -> BackendChoice:
+    """What `run` would do with traced arguments of these shapes; ``others`` are estimates of ways besides its own."""
     check_backend(backend)
     if backend == "xla":
         return BackendChoice("xla", "as asked for", "as asked for")
+    required, flat = backend == "native", None
     try:
-        found = kernel_of(function, args, backend == "native")
+        _check_available(args, required)
+        flat = _Flat.of(function, args, _largest_held(False))
+        found = _kernel(flat, required)
     except Exception as error:
-        if backend == "native":
+        if required:
             raise
-        return BackendChoice("xla", str(error), str(error))
-    if found.failure is not None and backend != "native":
-        return BackendChoice("xla", found.failure, found.reason_for_xla_on_gpu)
+        instead = better(flat.program) if better and flat else None
+        name = "xla" if instead is None else f"xla, by {instead.name}"
+        ways = (elimination(flat.program), *others) if flat else ()
+        return BackendChoice(name, str(error), str(error), ways)
+    ways = (kernel(found.instructions), elimination(flat.program), *others)
+    if found.failure is not None and not required:
+        return BackendChoice("xla", found.failure, found.reason_for_xla_on_gpu, ways)
     size = f"{found.statements.operations:,} operations on single numbers"
-    alone = None if backend == "native" else found.reason_for_xla_alone
-    return BackendChoice(
-        "native", size + (f"; xla unless mapped: {alone}" if alone else ""), found.reason_for_xla_on_gpu
-    )
+    alone = None if required else found.reason_for_xla_alone
+    reason = size + (f"; xla unless mapped: {alone}" if alone else "")
+    return BackendChoice("native", reason, found.reason_for_xla_on_gpu, ways)

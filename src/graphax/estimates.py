@@ -18,6 +18,8 @@ _STARTED, _MOVED = 50e-9, 0.1e-9
 _OF_ELIMINATION = 1.5
 # How many equations JAX's modes make of one, and in how many the elements of all tangents or cotangents are.
 _FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
+# A call of a kernel, and an instruction of one for a point: alone, and as one of many in a vector.
+_CALLED, _ALONE, _IN_VECTOR = 1e-6, 0.3e-9, 0.05e-9
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 
@@ -44,8 +46,8 @@ class Way:
 def _readable(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds / 1e-9:.2g} ns"
+            return f"{seconds / size:,.0f} {unit}" if seconds >= 100 * size else f"{seconds / size:.2g} {unit}"
+    return f"{seconds / 1e-9:.0f} ns"
 
 
 def elimination(program: Program, points: int = 1) -> Way:
@@ -68,11 +70,17 @@ def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) ->
     ]
 
 
-def better_mode(ours: Program, function: Program, inputs: int, outputs: int, points: int) -> str | None:
+def kernel(instructions: int, points: int = 1) -> Way:
+    """A kernel of so many instructions."""
+    each = _ALONE if points == 1 else _IN_VECTOR
+    return Way("kernel", _CALLED + each * instructions * points, compiling_kernel(instructions))
+
+
+def better_mode(ours: Program, modes: Sequence[Way], points: int) -> str | None:
     """The mode of JAX that takes clearly less time than elimination by XLA, or None."""
     if len(ours.equations) < _MANY_EQUATIONS:
         return None
-    best = min(plain_modes(function, inputs, outputs, points), key=lambda way: way.run)
+    best = min(modes, key=lambda way: way.run)
     return best.name if best.run < _CLEARLY * elimination(ours, points).run else None
 
 

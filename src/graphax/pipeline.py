@@ -8,7 +8,7 @@ from typing import Any
 from . import _jax, backend
 from ._jax import Program
 from .derive import Derivation, derive
-from .estimates import MANY_POINTS, better_mode, elements_of
+from .estimates import MANY_POINTS, Way, better_mode, elements_of, plain_modes
 from .execute import Accumulation, PlainMode
 from .graph import ComputationGraph
 from .order import Order, loaded
@@ -77,7 +77,7 @@ class Pipeline:
 
     def choice(self, name: str) -> backend.BackendChoice:
         """What a backend would run under `jax.jit`, and why."""
-        return backend.choice(self.program, self.traced.args, name)
+        return backend.choice(self.program, self.traced.args, name, self.better, self._modes(1))
 
     def run(self, name: str) -> tuple[list[Any], Any]:
         """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
@@ -93,10 +93,15 @@ class Pipeline:
         mode = PlainMode(self.traced, self.program.first)
         if self.sparse or self._asked != "auto" or not mode.is_possible:
             return None
-        traced, points = self.traced, MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
-        sizes = elements_of(traced.program.inputs), elements_of(traced.program.outputs[: traced.out_count])
-        name = better_mode(eliminated, traced.program, *sizes, points)
+        points = MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
+        name = better_mode(eliminated, self._modes(points), points)
         return None if name is None else replace(mode, name=name)
+
+    def _modes(self, points: int) -> list[Way]:
+        """What JAX's own modes should take."""
+        program = self.traced.program
+        sizes = elements_of(program.inputs), elements_of(program.outputs[: self.traced.out_count])
+        return plain_modes(program, *sizes, points)
 
     @property
     def _simplified(self) -> bool:

@@ -63,14 +63,13 @@ def inverse_dynamics(x):
 def forward_dynamics(x):
     """Accelerations of a serial arm by positions, velocities and torques, by its mass matrix."""
     q, qd, torque = x.reshape(3, -1)
-    joints = len(q)
 
     def torques(accelerations):
         return inverse_dynamics(jnp.concatenate([q, qd, accelerations]))
 
     bias = torques(jnp.zeros_like(q))
-    columns = [torques(jnp.zeros_like(q).at[n].set(1.0)) - bias for n in range(joints)]
-    return jnp.linalg.solve(jnp.stack(columns, 1), torque - bias)
+    mass = jax.vmap(torques, out_axes=1)(jnp.eye(len(q), dtype=x.dtype)) - bias[:, None]
+    return jnp.linalg.solve(mass, torque - bias)
 
 
 def end_effector(x):

@@ -26,6 +26,8 @@ __all__ = ["as_kernel", "check_available", "set_threads"]
 # takes as long because there are many equations. An element of a result counts as a few statements: it is moved between
 # lanes and stored.
 LIMIT_UNASKED = 8_000
+# Where it is known that there are many points, a kernel saves more and may take two or three seconds.
+LIMIT_UNASKED_MAPPED = 24_000
 # A GPU's compiler is quicker: 16,000 in three seconds.
 LIMIT_UNASKED_ON_GPU = 24_000
 STATEMENTS_OF_AN_EQUATION = 20
@@ -47,31 +49,36 @@ def check_available(required: bool) -> None:
         cuda.check_available()
 
 
-def as_kernel(program: Program, required: bool, patient: bool = False) -> Kernel:
+def as_kernel(program: Program, required: bool, patient: bool = False, mapped: bool = False) -> Kernel:
     """A program from arrays to arrays as a kernel; `NativeError` where that is not possible.
 
     Args:
         required: whether it was asked for by name, so that failing to compile it is an error.
         patient: whether one may wait for it as for one that was.
+        mapped: whether it is known to run for many points.
     """
     patient = patient or required
-    limit = LIMIT if patient else _limit_unasked(program)
+    limit = LIMIT if patient else _limit_unasked(program, mapped)
     try:
         if not patient and not _jax.has_loops(program):
-            _check_results(0, sum(prod(_jax.shape(atom)) for atom in program.outputs), limit)
+            elements = sum(prod(_jax.shape(atom)) for atom in program.outputs)
+            # Most of them may be zeros, which are not known yet.
+            _check_results(0, elements // STATEMENTS_OF_A_RESULT if mapped else elements, limit)
         statements = unroll(program, limit, patient)
         check_room(statements)
         if not patient:
-            _check_results(statements.operations, results_outside(statements), limit)
-            _check_worth(statements)
+            results = results_outside(statements)
+            _check_results(statements.operations, results, limit)
+            _check_worth(statements, results if mapped else None)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
     return Kernel(program, statements, required)
 
 
-def _limit_unasked(program: Program) -> int:
+def _limit_unasked(program: Program, mapped: bool) -> int:
     equations = sum(1 for _ in _jax.all_equations(program.equations))
-    least = LIMIT_UNASKED_ON_GPU if _jax.computes_on_gpu() else LIMIT_UNASKED
+    least = LIMIT_UNASKED_MAPPED if mapped else LIMIT_UNASKED
+    least = LIMIT_UNASKED_ON_GPU if _jax.computes_on_gpu() else least
     return min(LIMIT, max(least, STATEMENTS_OF_AN_EQUATION * equations))
 
 
@@ -80,7 +87,8 @@ def _check_results(operations: int, results: int, limit: int) -> None:
         raise NativeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")
 
 
-def _check_worth(statements: Statements) -> None:
-    moved = sum(prod(shape) for shape, _ in (*statements.inputs, *statements.outputs))
+def _check_worth(statements: Statements, results: int | None) -> None:
+    """Refuse what only moves elements: all that a point has, or so many results where there are many points."""
+    moved = results or sum(prod(shape) for shape, _ in (*statements.inputs, *statements.outputs))
     if moved > MANY_ELEMENTS and statements.operations < 2 * moved and not statements.loops:
         raise NativeError(f"XLA is as quick with {statements.operations:,} operations on {moved:,} elements")

@@ -24,8 +24,9 @@ class Body:
         self.rooms: dict[int, str] = {}
         self.orders = schedules(self.program, memory.registers)
         self.direct = targets(self.program)
-        self.waiting = groups(self.program, self.direct, memory.together)
-        memory.arrange(list(dict.fromkeys(group for found in self.waiting.values() for group in found)))
+        waiting = groups(self.program, self.direct, memory.together)
+        memory.arrange(list(dict.fromkeys(group for found in waiting.values() for group in found)))
+        self.waiting = {n: [g for g in found if not memory.is_written(g)] for n, found in waiting.items()}
         if 0 in self.orders:
             self.run(self.orders[0].rest)
 

@@ -7,6 +7,8 @@ from enum import Enum
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from .emit import Emitter, Value, scalar_type, size_of
 from .results import Group, powers_of_two
 from .schedule import REGISTERS
@@ -18,6 +20,8 @@ LINE = 64
 _AHEAD = 4
 # Operands of so many bytes a block are fetched so far ahead.
 _LONG, _FAR = 1 << 11, 1 << 12
+# A result of so many elements begins as zeros, if most of them stay so.
+_MANY_ZEROS = 32
 # So many neighbouring elements of an operand are loaded at once, and of a result stored.
 _TURNED, _STORED = 4, 8
 
@@ -74,6 +78,10 @@ class Storage(ABC):
     def arrange(self, groups: Sequence[Group]) -> None:
         """Learn which elements will be stored together."""
 
+    def is_written(self, group: Group) -> bool:
+        """Whether a group need not be stored, because `arrange` has seen to it."""
+        return False
+
     @abstractmethod
     def arrived(self, group: Group, number: int, value: Value) -> None:
         """Learn the value of a statement in a group, of which others may be missing."""
@@ -126,6 +134,8 @@ class Memory(Storage):
         super().__init__(program, layout, emitter)
         # Neighbouring elements of operands that are loaded already, by operand and first element.
         self._windows: dict[tuple[int, int], list[Value]] = {}
+        # Groups of zeros that are written already.
+        self._written: set[Group] = set()
         # The lines of operands that are fetched ahead.
         self._fetched: set[tuple[int, int]] = set()
 
@@ -193,7 +203,30 @@ class Memory(Storage):
         return powers_of_two(members, min(_STORED, self.layout.lanes))
 
     def arrange(self, groups: Sequence[Group]) -> None:
-        """All elements of a group are stored when the last one is there."""
+        """All elements of a group are stored when the last one is there.
+
+        Results that are mostly zeros begin as zeros, so that only the others have code.
+        """
+        for result, numbers in enumerate(self.program.results):
+            zeros = [group for group in groups if group.result == result and self._is_zero(group)]
+            if 2 * sum(len(group.numbers) for group in zeros) >= len(numbers) >= _MANY_ZEROS:
+                self._written.update(zeros)
+                self._clear(result)
+
+    def is_written(self, group: Group) -> bool:
+        return group in self._written
+
+    def _is_zero(self, group: Group) -> bool:
+        constants = [self.program.statements[number] for number in group.numbers]
+        return all(s.operation == "constant" and not any(np.asarray(s.attribute).tobytes()) for s in constants)
+
+    def _clear(self, result: int) -> None:
+        """Write zeros to a result for all points of the block."""
+        shape, dtype = self.program.outputs[result]
+        place = self._address(f"%out{result}", "i8", prod(shape) * dtype.itemsize, "0")
+        count = self.layout.lanes * prod(shape) * dtype.itemsize
+        self.emitter.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        self.emitter.perform(f"call void @llvm.memset.p0.i64(ptr {place.text}, i8 0, i64 {count}, i1 false)")
 
     def arrived(self, group: Group, number: int, value: Value) -> None:
         """Until then they stay in registers."""

@@ -63,8 +63,8 @@ def targets(program: Statements) -> dict[int, Target]:
 
 
 def results_outside(program: Statements) -> int:
-    """How many elements of results have code of their own, instead of being stored by a loop."""
-    steps = sum(len(numbers) for numbers in program.results)
+    """How many elements of results have code of their own: they are no constants, and not stored by a loop."""
+    steps = sum(program.statements[n].operation != "constant" for numbers in program.results for n in numbers)
     return steps - sum(n * (program.statements[loop].attribute.length or 0) for loop, n in _stored(program).items())
 
 
