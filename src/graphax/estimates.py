@@ -20,6 +20,8 @@ _OF_ELIMINATION = 1.5
 _FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
 # A call of a kernel, and an instruction of one for a point: alone, and as one of many in a vector.
 _CALLED, _ALONE, _IN_VECTOR = 1e-6, 0.3e-9, 0.05e-9
+# On a GPU: a statement of one thread; the first kernel that XLA starts, and others for each equation.
+_OF_A_THREAD, _LAUNCHES_START, _LAUNCHED = 2e-9, 5e-6, 0.14e-6
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 
@@ -82,6 +84,16 @@ def better_mode(ours: Program, modes: Sequence[Way], points: int) -> str | None:
         return None
     best = min(modes, key=lambda way: way.run)
     return best.name if best.run < _CLEARLY * elimination(ours, points).run else None
+
+
+def one_thread(statements: int) -> float:
+    """What a thread of a GPU takes for so many statements."""
+    return _OF_A_THREAD * statements
+
+
+def launches(equations: int) -> float:
+    """What the kernels take that XLA makes of so many equations of small arrays, on a GPU."""
+    return _LAUNCHES_START + _LAUNCHED * equations
 
 
 def compiling_xla(equations: float) -> float:

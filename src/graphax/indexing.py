@@ -63,7 +63,8 @@ def _windows(
 
 def _arranged(windows: np.ndarray, loops: int, gone: Sequence[int], offsets: Sequence[int]) -> np.ndarray:
     """Windows without the axes that are gone, the others at ``offsets`` among those of the loops."""
-    found = np.squeeze(windows, tuple(loops + axis for axis in gone))
+    kept = [size for axis, size in enumerate(windows.shape) if axis - loops not in gone]
+    found = windows.reshape(kept)
     before = [axis for axis in range(found.ndim) if axis not in offsets]
     return np.moveaxis(found, range(found.ndim), [*before, *offsets])
 

@@ -50,7 +50,8 @@ def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
     name = eqn.primitive.name
     if name not in _MOVES and name not in _INTEGER_ARITHMETIC:
         return None
-    if not all(isinstance(atom, Literal) for atom in eqn.invars) or prod(_jax.shape(eqn.outvars[0])) > MANY:
+    known = all(isinstance(atom, Literal) and prod(_jax.shape(atom)) for atom in eqn.invars)
+    if not known or prod(_jax.shape(eqn.outvars[0])) > MANY:
         return None
     operands = [_jax.dtype(atom).kind in "iub" for atom in eqn.invars]
     if name == "convert_element_type":

@@ -1,7 +1,6 @@
 """The code of a kernel: a loop over blocks of points, in each the statements on vectors, one lane a point."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from .body import Body
 from .emit import LONGEST_BLOCK, Emitter
@@ -33,7 +32,6 @@ quick:
 {check}
 slow:
 {exact}
-  br label %next
 next:
   %after = add i64 %start, {lanes}
   %more = icmp slt i64 %after, %end
@@ -42,7 +40,16 @@ stop:
   ret void
 }}
 """
-# One block that is right for all arguments and wherever the results lie in memory.
+# Every point of a block by itself, which takes less code than all of them together.
+_POINT_BY_POINT = """  br label %slow.point
+slow.point:
+  %slow.done = phi i64 [0, %slow], [%slow.next, %slow.point]
+  %point = add i64 %i, %slow.done
+  call void @exact(ptr %in, ptr %out, i64 %point)
+  %slow.next = add i64 %slow.done, 1
+  %slow.more = icmp slt i64 %slow.next, {lanes}
+  br i1 %slow.more, label %slow.point, label %next"""
+# One point that is right for all arguments and wherever the results lie in memory.
 _EXACT = """
 define internal void @exact(ptr %in, ptr %out, i64 %i) noinline optnone cold {{
 entry:
@@ -69,7 +76,8 @@ def kernel_code(program: Statements, layout: PointLayout) -> str:
     quick = Body(Memory(share_inverses(program), layout, _emitter(layout, exact=False, block="quick"))).emitter
     parts, written = [], [quick]
     if quick.huge is not None or layout.stores is Stores.STREAMED:
-        exact = Body(Memory(program, replace(layout, stores=Stores.CACHED), _emitter(layout, exact=True))).emitter
+        alone = PointLayout(1, layout.batched)
+        exact = Body(Memory(program, alone, _emitter(alone, exact=True))).emitter
         written.append(exact)
         parts.append(_EXACT.format(pointers=_pointers(program), allocations=_text(exact.allocations), body=exact.text))
     parts.append(
@@ -80,7 +88,7 @@ def kernel_code(program: Statements, layout: PointLayout) -> str:
             branch=_STREAMED if layout.stores is Stores.STREAMED else "  br label %quick",
             body=quick.text,
             check="  br label %next" if quick.huge is None else _check(quick),
-            exact="  call void @exact(ptr %in, ptr %out, i64 %i)" if len(parts) else "",
+            exact=_POINT_BY_POINT.format(lanes=layout.lanes) if parts else "  br label %next",
             lanes=layout.lanes,
         )
     )

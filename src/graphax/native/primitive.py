@@ -16,7 +16,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from ..estimates import compiling_kernel, compiling_xla
+from ..estimates import compiling_kernel, compiling_xla, launches, one_thread
 from ..notices import left_to_xla
 from . import cuda, host
 from .handler import chunk_size
@@ -159,13 +159,18 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     reason = kernel.reason_for_xla_on_gpu
     if reason and kernel.required:
         raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
-    # A single point is worth a kernel only if XLA would start many, one after the other.
-    alone = batch is None and (
-        not kernel.statements.loops or kernel.statements.operations > _MOST_STATEMENTS_OF_A_THREAD
-    )
-    if reason or (alone and not kernel.required):
+    if reason or (batch is None and not kernel.required and not _is_worth_a_thread(kernel)):
         return None
     return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched))
+
+
+def _is_worth_a_thread(kernel: Kernel) -> bool:
+    """Whether one thread is quicker with a single point than the kernels that XLA would start one after the other."""
+    operations = kernel.statements.operations
+    if kernel.statements.loops:
+        return operations <= _MOST_STATEMENTS_OF_A_THREAD
+    stored = sum(map(len, kernel.statements.results))
+    return one_thread(operations + 2 * stored) < launches(len(kernel.program.equations))
 
 
 def _has_results(kernel: Kernel, batch: Any) -> bool:

@@ -26,7 +26,7 @@ LIMIT = 64_000
 # So many times as many may be written on the way, of which nothing needs some in the end.
 _WRITTEN = 2
 # Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
-_MARGIN = 4
+_MARGIN = 2
 
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
@@ -57,7 +57,7 @@ class Unrolling:
         return self.builder.count - self.given_up
 
     def check_count(self) -> None:
-        if self.count > self.limit:
+        if self.count > _WRITTEN * self.limit:
             raise _too_many(self.limit)
 
     def run(self, program: Program, operands: Sequence[Numbers]) -> list[Numbers]:
@@ -277,7 +277,7 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
-    unrolling = Unrolling(_WRITTEN * limit, required)
+    unrolling = Unrolling(limit, required)
     operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
     results = [[int(number) for number in result.ravel()] for result in unrolling.run(program, operands)]
     inputs, outputs = (
