@@ -96,10 +96,14 @@ def flat_positions(
 
 
 class Relabelling:
-    """Labels, and what some of them have turned out to mean in terms of others."""
+    """Labels, and what some of them have turned out to mean in terms of others.
 
-    def __init__(self, sizes: Sequence[int]):
-        self.sizes = list(sizes)
+    With ``listing``, a label whose positions are split stays one, and its digits follow lists. That can be written
+    where the label also runs through a window of another axis, which has no digits.
+    """
+
+    def __init__(self, sizes: Sequence[int], listing: bool = False):
+        self.sizes, self.listing = list(sizes), listing
         self._meaning: dict[int, Axis] = {}
         self.guards: list[Digit] = []
 
@@ -170,7 +174,7 @@ class Relabelling:
         if at.step % minor == 0:
             high = progression(at.start // minor, at.step // minor, len(at))
             return Digit(label, high, major), point(at.start % minor, minor)
-        if at.step == 1 and at.start % minor == 0 and len(at) % minor == 0:
+        if at.step == 1 and at.start % minor == 0 and len(at) % minor == 0 and not self.listing:
             count = len(at) // minor
             high_label, low_label = self.fresh(count), self.fresh(minor)
             self._meaning[label] = (whole(high_label, count), whole(low_label, minor))

@@ -20,8 +20,10 @@ _OF_ELIMINATION = 1.5
 _FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
 # A call of a kernel, and an instruction of one for a point: alone, and as one of many in a vector.
 _CALLED, _ALONE, _IN_VECTOR = 1e-6, 0.3e-9, 0.05e-9
-# On a GPU: a statement of one thread; the first kernel that XLA starts, and others for each equation.
-_OF_A_THREAD, _LAUNCHES_START, _LAUNCHED = 2e-9, 5e-6, 0.14e-6
+# One thread of a GPU: a statement, an instruction of an elementary function, which waits for the one before, and an
+# element of a result. XLA on a GPU: the first kernel that it starts, and others for each equation.
+_STATEMENT, _IN_FUNCTION, _STORED = 1e-9, 2.4e-9, 20e-9
+_LAUNCHES_START, _LAUNCHED = 5e-6, 0.14e-6
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 
@@ -86,9 +88,9 @@ def better_mode(ours: Program, modes: Sequence[Way], points: int) -> str | None:
     return best.name if best.run < _CLEARLY * elimination(ours, points).run else None
 
 
-def one_thread(statements: int) -> float:
-    """What a thread of a GPU takes for so many statements."""
-    return _OF_A_THREAD * statements
+def one_thread(statements: int, in_functions: int, results: int) -> float:
+    """What a thread of a GPU takes for so many statements, instructions of elementary functions, and results."""
+    return _STATEMENT * statements + _IN_FUNCTION * in_functions + _STORED * results
 
 
 def launches(equations: int) -> float:

@@ -81,6 +81,10 @@ class Product:
     is_sum: ClassVar[bool] = False
 
 
+# Products of fewer numbers are written with labels of their own where digits do not do, larger ones with lists.
+_LARGE = 2_048
+
+
 @lru_cache(CACHE)
 def compose(left: Structure, right: Structure) -> Product | None:
     """The block of ``left`` after ``right``; None if it is zero everywhere."""
@@ -91,16 +95,27 @@ def compose(left: Structure, right: Structure) -> Product | None:
     except Unrepresentable:
         free = tuple(n for n, pair in enumerate(zip(left.inp, right.out, strict=True)) if not _plainly_equal(*pair))
         explicit = _compose(freed(left, (), free).structure, freed(right, free, ()).structure)
+        listed = _listed(left, right) if explicit.structure.stored >= _LARGE else None
+        if listed is not None and listed.structure.stored < explicit.structure.stored:
+            return listed
         return replace(explicit, free=free)
+
+
+def _listed(left: Structure, right: Structure) -> Product | None:
+    """The product by lists, where digits do not do."""
+    try:
+        return _compose(left, right, listing=True)
+    except Unrepresentable:
+        return None
 
 
 def _plainly_equal(first: Axis, second: Axis) -> bool:
     return len(first) == len(second) <= 1 and all(d.at == range(d.size) for d in first + second)
 
 
-def _compose(left: Structure, right: Structure) -> Product:
+def _compose(left: Structure, right: Structure, listing: bool = False) -> Product:
     offset = len(left.sizes)
-    labels = Relabelling(left.sizes + right.sizes)
+    labels = Relabelling(left.sizes + right.sizes, listing)
     for inner, outer in zip(left.inp, shifted(right.out, offset), strict=True):
         labels.equate(inner, outer)
     out = [labels.resolve(axis) for axis in left.out]

@@ -231,7 +231,8 @@ def _spread(count, seed, centre=0.5, width=0.2):
     return centre + width * np.random.default_rng(seed).normal(size=count)
 
 
-_CABLE = np.concatenate([_spread(12, 8, -60, 5), _spread(36, 9, 0.4, 0.05)])
+# Far from -55 and -40 mV, where rates are quotients of zeros.
+_CABLE = np.concatenate([_spread(12, 8, -70, 1.5), _spread(36, 9, 0.4, 0.05)])
 
 MIDDLE: dict[str, Task] = by_name(
     on_batches("InverseDynamics_7", "robotics", inverse_dynamics, "torques of an arm of seven joints", _spread(21, 0)),

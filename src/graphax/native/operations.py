@@ -10,11 +10,7 @@ from . import device, elementary
 from .elementary import INFINITY, absolute, select, sqrt
 from .emit import Emitter, Value, dtype_of, size_of
 from .inverses import INVERSE, QUOTIENT
-from .results import results_outside
 from .statements import Statements
-
-# An element of a result is turned from lanes into neighbours, and stored for each point.
-_STORING = 8
 
 # Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
 _CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
@@ -135,9 +131,9 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
 
 
 def instructions(program: Statements) -> int:
-    """About how many instructions a program is on vectors, with those that put results into their places."""
+    """About how many instructions a program is on vectors, apart from those that put results into their places."""
     kinds = Counter((s.operation, s.kind, len(s.operands)) for s in program.statements)
-    return _STORING * results_outside(program) + sum(count * _instructions_of(*kind) for kind, count in kinds.items())
+    return sum(count * _instructions_of(*kind) for kind, count in kinds.items())
 
 
 @lru_cache(1024)

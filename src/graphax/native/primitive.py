@@ -24,6 +24,7 @@ from .loaded import Calling, Loaded, on_cpu, on_gpu
 from .memory import PointLayout, Stores
 from .operations import instructions
 from .points import kernel_code
+from .results import results_outside
 from .statements import Statements
 from .threads import ThreadCode, reason_for_xla, thread_code
 
@@ -36,6 +37,11 @@ _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
 # How many times as long as by XLA compiling a single point may take.
 _PATIENCE_ALONE = 1.5
 
+# An element of a result is turned from lanes into neighbours, and stored for each point.
+_STORING = 8
+
+# Up to so many points a GPU takes as long as for one.
+_FEW_POINTS = 256
 # In every step of a loop; a thread of a GPU is slower than the many that XLA has for a large step of one point.
 _MOST_STATEMENTS_OF_A_THREAD = 1_000
 
@@ -76,7 +82,8 @@ class Kernel:
 
     @cached_property
     def instructions(self) -> int:
-        return instructions(self.statements)
+        """About how many instructions the code for a block of points has."""
+        return instructions(self.statements) + _STORING * results_outside(self.statements)
 
     @property
     def failure(self) -> str | None:
@@ -159,18 +166,20 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     reason = kernel.reason_for_xla_on_gpu
     if reason and kernel.required:
         raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
-    if reason or (batch is None and not kernel.required and not _is_worth_a_thread(kernel)):
+    few = (batch or 1) <= _FEW_POINTS and not (batch and kernel.statements.loops)
+    if reason or (few and not kernel.required and not _is_worth_a_thread(kernel)):
         return None
     return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched))
 
 
 def _is_worth_a_thread(kernel: Kernel) -> bool:
     """Whether one thread is quicker with a single point than the kernels that XLA would start one after the other."""
-    operations = kernel.statements.operations
-    if kernel.statements.loops:
-        return operations <= _MOST_STATEMENTS_OF_A_THREAD
-    stored = sum(map(len, kernel.statements.results))
-    return one_thread(operations + 2 * stored) < launches(len(kernel.program.equations))
+    program = kernel.statements
+    if program.loops:
+        return program.operations <= _MOST_STATEMENTS_OF_A_THREAD
+    in_functions = instructions(program) - len(program.statements)
+    one = one_thread(program.operations, in_functions, sum(map(len, program.results)))
+    return one < launches(len(kernel.program.equations))
 
 
 def _has_results(kernel: Kernel, batch: Any) -> bool:
