@@ -1,6 +1,6 @@
 """Derivatives of the CUTEst problems in JAX (package `sif2jax`): Jacobians of constraints and Hessians of objectives.
 
-    python benchmarks/cutest.py [--only NAME ...] [--jobs 2] [--output cutest.jsonl] [--largest 33554432] [--table FILE]
+    python benchmarks/cutest.py [--only NAME ...] [--jobs 2] [--output cutest.jsonl] [--largest 4194304]
 
 Every case is compared with JAX in float64 at its start: `jax.jacfwd` and `jax.jacrev` for Jacobians, `jax.hessian` for
 Hessians. A ratio above 1 is faster than the better of them. A case that breaks a promise is measured three times. What
@@ -8,15 +8,20 @@ is in the output already is not measured again, so that an interrupted run goes 
 """
 
 import argparse
+import importlib
+import importlib.util
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,39 +50,76 @@ class Case:
         return f"{self.name} {self.kind}"
 
 
-def cases(only: list[str] | None) -> Iterator[Case]:
-    """The derivatives of all problems, small ones first."""
+@cache
+def _root() -> Path:
+    found = importlib.util.find_spec("sif2jax")
+    if found is None or found.origin is None:
+        raise SystemExit("this needs the package sif2jax: pip install sif2jax")
+    return Path(found.origin).parent
+
+
+def problems(only: Sequence[str] | None) -> list[Any]:
+    """All problems, or some by name. Each is made where it is defined: importing the whole package takes a minute."""
+    if not only:
+        import sif2jax
+
+        return list(sif2jax.problems)
+    root = _root()
+    for name in ("sif2jax", "sif2jax.cutest", *(f"sif2jax.cutest.{folder.name}" for folder in root.glob("cutest/_*/"))):
+        if name not in sys.modules:
+            sys.modules[name] = package = types.ModuleType(name)
+            package.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
+    found = {}
+    for path in root.glob("cutest/_*/*.py"):
+        for name in set(only) & set(re.findall(r"^class (\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)):
+            found[name] = getattr(importlib.import_module(f"sif2jax.cutest.{path.parent.name}.{path.stem}"), name)()
+    missing = sorted(set(only) - set(found))
+    if missing:
+        raise SystemExit(f"sif2jax has no problems called {', '.join(missing)}")
+    return list(found.values())
+
+
+def cases(only: Sequence[str] | None) -> list[Case]:
+    """The derivatives of problems, small ones first."""
     import jax
-    import sif2jax
 
     found = []
-    for problem in sif2jax.problems:
-        if only and problem.name not in only:
-            continue
+    for problem in problems(only):
         start = problem.y0
         size = sum(np.size(leaf) for leaf in jax.tree.leaves(start))
         if hasattr(problem, "constraint"):
             results = jax.tree.leaves(jax.eval_shape(problem.constraint, start))
             entries = size * sum(math.prod(x.shape) for x in results)
-            found.append(Case(problem.name, "Jacobian", problem.constraint, start, entries))
+            found.append(Case(type(problem).__name__, "Jacobian", problem.constraint, start, entries))
         results = jax.tree.leaves(jax.eval_shape(problem.objective, start, problem.args))
         entries = size * size * sum(math.prod(x.shape) for x in results)
-        found.append(Case(problem.name, "Hessian", lambda y, p=problem: p.objective(y, p.args), start, entries))
-    return iter(sorted(found, key=lambda case: (case.entries, case.key)))
+        objective = partial(_objective, problem)
+        found.append(Case(type(problem).__name__, "Hessian", objective, start, entries))
+    return sorted(found, key=lambda case: (case.entries, case.key))
 
 
-def measured(case: Case) -> dict[str, Any]:
+def _objective(problem: Any, y: Any) -> Any:
+    return problem.objective(y, problem.args)
+
+
+def derivatives(case: Case) -> dict[str, Callable]:
+    """JAX's ways to a derivative, and ours."""
     import jax
 
     import graphax as gx
 
     f = case.function
     if case.kind == "Jacobian":
-        ways = {"jacfwd": jax.jacfwd(f), "jacrev": jax.jacrev(f), OURS: gx.jacve(f)}
-    else:
-        ways = {"hessian": jax.hessian(f), OURS: gx.hessve(f)}
+        return {"jacfwd": jax.jacfwd(f), "jacrev": jax.jacrev(f), OURS: gx.jacve(f)}
+    return {"hessian": jax.hessian(f), OURS: gx.hessve(f)}
+
+
+def measured(case: Case) -> dict[str, Any]:
+    import jax
+
+    ways = derivatives(case)
     # What tracing the function itself leaves behind is there for everyone.
-    jax.eval_shape(f, case.start)
+    jax.eval_shape(case.function, case.start)
     found = compare(ways, [case.start], TOLERANCE)
     for _ in range(MEASUREMENTS - 1):
         if is_kept(found.as_dict()):
@@ -186,7 +228,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", help="names of problems")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, default=Path("cutest.jsonl"))
-    parser.add_argument("--largest", type=int, default=1 << 25, help="entries of a dense derivative")
+    parser.add_argument("--largest", type=int, default=1 << 22, help="entries of a dense derivative")
     parser.add_argument("--shard", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.shard is not None:

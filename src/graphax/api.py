@@ -7,10 +7,11 @@ from typing import Any
 from jax.tree_util import tree_unflatten
 
 from . import _jax
+from ._jax import Program
 from .backend import check_backend, compiled, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
-from .hessian import hessian_program
+from .hessian import hessian_program, plain_hessian
 from .pipeline import Pipeline
 from .structure import zero
 from .trace import Request, Traced, check_argnums, check_function
@@ -176,7 +177,15 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any], chosen: Callable) -> tuple[Traced, Any]:
         pipeline = Pipeline(function, args, kwargs, request, order, sparse=sparse)
         program = hessian_program(pipeline)
-        return pipeline.traced, run(lambda *leaves: chosen(*program(*leaves)), pipeline.traced.args, backend)
+
+        def chosen_of(program: Callable) -> Callable:
+            return lambda *leaves: chosen(*program(*leaves))
+
+        def better(_: Program) -> Callable | None:
+            plain = plain_hessian(program)
+            return None if plain is None else chosen_of(plain)
+
+        return pipeline.traced, run(chosen_of(program), pipeline.traced.args, backend, better=better)
 
     return evaluate
 

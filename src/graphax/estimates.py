@@ -18,8 +18,10 @@ _STARTED, _MOVED = 50e-9, 0.1e-9
 _OF_ELIMINATION = 1.5
 # How many equations JAX's modes make of one, and in how many the elements of all tangents or cotangents are.
 _FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
-# A call of a kernel, and an instruction of one for a point: alone, and as one of many in a vector.
-_CALLED, _ALONE, _IN_VECTOR = 1e-6, 0.3e-9, 0.05e-9
+# An instruction of a kernel for a point: alone, and as one of many in a vector.
+_ALONE, _IN_VECTOR = 0.3e-9, 0.05e-9
+# What handing over to JAX and back takes, whatever is called.
+_CALLED = 5e-6
 # One thread of a GPU: a statement, an instruction of an elementary function, which waits for the one before, and an
 # element of a result. XLA on a GPU: the first kernel that it starts, and others for each equation.
 _STATEMENT, _IN_FUNCTION, _STORED = 1e-9, 2.4e-9, 20e-9
@@ -27,6 +29,8 @@ _LAUNCHES_START, _LAUNCHED = 5e-6, 0.14e-6
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 
+# Few numbers by which to differentiate, and how many elements equations have in the mean where arrays are long.
+_FEW_INPUTS, _LONG_ARRAYS = 16, 16
 # How many points there are where that is known only later.
 MANY_POINTS = 1_000
 
@@ -57,7 +61,7 @@ def _readable(seconds: float) -> str:
 def elimination(program: Program, points: int = 1) -> Way:
     """A program of elimination, run by XLA."""
     equations, elements = _size(program)
-    run = _OF_ELIMINATION * (_STARTED * equations + _MOVED * points * elements)
+    run = _CALLED + _OF_ELIMINATION * (_STARTED * equations + _MOVED * points * elements)
     return Way("xla", run, compiling_xla(equations))
 
 
@@ -67,7 +71,7 @@ def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) ->
     return [
         Way(
             name,
-            growth * _STARTED * equations + _MOVED * points * elements * (1 + _LINEAR * passes),
+            _CALLED + growth * _STARTED * equations + _MOVED * points * elements * (1 + _LINEAR * passes),
             compiling_xla(growth * equations),
         )
         for name, growth, passes in (("jax.jacfwd", _FORWARD, inputs), ("jax.jacrev", _REVERSE, outputs))
@@ -98,6 +102,12 @@ def launches(equations: int) -> float:
     return _LAUNCHES_START + _LAUNCHED * equations
 
 
+def has_long_sums(program: Program) -> bool:
+    """Whether a function of few numbers goes through long arrays, so that all passes of JAX's modes are a few loops."""
+    equations, elements = _size(program)
+    return elements_of(program.inputs) <= _FEW_INPUTS and elements >= _LONG_ARRAYS * equations
+
+
 def compiling_xla(equations: float) -> float:
     return _XLA_STARTS + _XLA_EQUATION * equations
 
@@ -113,7 +123,12 @@ def _size(program: Program) -> tuple[int, int]:
 
 
 def _elements(eqn: Any) -> int:
-    return sum(prod(_jax.shape(var)) for var in eqn.outvars)
+    """How many elements an equation computes; one of a matrix product is a sum of as many as it contracts."""
+    computed = elements_of(eqn.outvars)
+    if eqn.primitive.name != "dot_general":
+        return computed
+    (contracted, _), _ = eqn.params["dimension_numbers"]
+    return computed * prod(_jax.shape(eqn.invars[0])[axis] for axis in contracted)
 
 
 def elements_of(atoms: Iterable[Any]) -> int:

@@ -17,6 +17,7 @@ from ._jax import Var
 from .block import JacobianBlock, add, compose, mirrored
 from .bundles import Bundle, Passage
 from .curvature import Curvature, equation_curvature
+from .estimates import has_long_sums
 from .execute import Blocks, eliminate, evaluate_all, finished
 from .graph import ComputationGraph
 from .order import Order
@@ -25,7 +26,7 @@ from .plan import Edge, Plan
 from .structure import identity
 from .symmetric import LocalPair, adjoint_plan, order_of_pairs, pair, symmetric_plan
 from .terms import AnyStructure, is_symmetric, renamed, transposed
-from .trace import Request
+from .trace import Request, Traced
 
 # Flat outputs and auxiliary data, the Jacobian by flat output and input, and the Hessian by output and two inputs.
 Found = tuple[list[Any], list[list[Any]], list[list[list[Any]]]]
@@ -239,6 +240,33 @@ class NestedHessian:
         return [[entry(row, column) for column in range(len(args))] for row in range(len(args))]
 
 
+@dataclass(frozen=True, eq=False)
+class PlainHessian:
+    """The derivatives of a function to one real number, by `jax.hessian`, mirrored."""
+
+    traced: Traced
+
+    def __call__(self, *args: Any) -> Found:
+        atoms, numbers = self.traced.program.outputs, tuple(range(len(args)))
+
+        def value(*args: Any) -> Any:
+            return self.traced.program(*args)[0]
+
+        outputs = [_jax.typed_like(x, atom) for x, atom in zip(self.traced.program(*args), atoms, strict=True)]
+        gradient = [_jax.typed_like(x, atoms[0]) for x in jax.grad(value, numbers)(*args)]
+        rows = jax.hessian(value, numbers)(*args)
+
+        def entry(row: int, column: int) -> Any:
+            above = rows[min(row, column)][max(row, column)]
+            if row == column:
+                above = _mirrored_array(above, np.size(args[row]))
+            elif row > column:
+                above = _turned_array(above, np.ndim(args[column]), np.ndim(args[row]))
+            return _jax.typed_like(above, atoms[0])
+
+        return outputs, [gradient], [[[entry(row, column) for column in numbers] for row in numbers]]
+
+
 def _mirrored_block(block: JacobianBlock, row: int, column: int) -> JacobianBlock:
     if row == column:
         return mirrored(block) if is_symmetric(block.structure) else _averaged(block)
@@ -257,6 +285,17 @@ def _turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:
     first = x.ndim - rank - other
     middle, last = range(first, first + rank), range(first + rank, x.ndim)
     return jnp.transpose(x, (*range(first), *last, *middle))
+
+
+def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | None:
+    """`jax.hessian`, where XLA is quicker with it: for few arguments of sums over long arrays.
+
+    Elimination has a sum for every pair of arguments then, and each of them is a loop over all that it is made of.
+    """
+    pipeline = program.pipeline
+    if isinstance(program, NestedHessian) or pipeline.sparse or pipeline.asked != "auto":
+        return None
+    return PlainHessian(pipeline.traced) if has_long_sums(pipeline.traced.program) else None
 
 
 def hessian_program(pipeline: Pipeline) -> SymmetricHessian | NestedHessian:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jax.scipy.special import erf
 
 import graphax as gx
-from graphax.hessian import NestedHessian, SymmetricHessian, hessian_program
+from graphax.hessian import NestedHessian, PlainHessian, SymmetricHessian, hessian_program, plain_hessian
 from graphax.pipeline import Pipeline
 from graphax.trace import Request
 
@@ -241,3 +241,23 @@ def test_entries_that_several_terms_share_are_not_mirrored(function, sparse):
     x = array(61, seed=1)
     got = gx.hessve(function, sparse=sparse)(x)
     assert_same(got.todense() if sparse else got, jax.hessian(function)(x), 1e-12)
+
+
+def test_few_parameters_of_long_data_are_left_to_jax():
+    """Elimination has a sum for every pair of parameters, which XLA makes a loop over all data of."""
+    data = np.linspace(0.1, 2.0, 300)
+
+    def loss(x, shift):
+        model = x[0] * jnp.exp(-x[1] * data) + x[2] * jnp.exp(-((data - shift[0, 0]) ** 2)) + shift[0, 1]
+        return jnp.sum((model - jnp.sin(data)) ** 2)
+
+    args = array(3), array(1, 2, seed=1)
+    got = jax.jit(gx.hessve(loss, (0, 1)))(*args)
+    assert_same(got, jax.hessian(loss, (0, 1))(*args), 1e-9)
+    assert is_exactly_symmetric(got, args)
+    value, gradient, hessian = jax.jit(gx.value_grad_hess(loss, (0, 1)))(*args)
+    assert_same((value, gradient), jax.value_and_grad(loss, (0, 1))(*args), 1e-9)
+    assert_same(hessian, got, 1e-12)
+    program = hessian_program(Pipeline(loss, args, {}, Request((0, 1))))
+    assert isinstance(plain_hessian(program), PlainHessian)
+    assert plain_hessian(hessian_program(Pipeline(loss, args, {}, Request((0, 1)), "rev"))) is None

@@ -18,6 +18,7 @@ DTYPES = ("float32", "float64")
 BATCH, NETWORK_SCALE = 512, 16
 # The paper draws its figures over batches without saying which.
 FIGURE_BATCHES = (1, 8, 64, 512, 4096, 65536)
+MIDDLE_BATCHES = (1, 64, 4096)
 FIGURE_SCALES = (1, 2, 4, 8, 16)
 # Networks grow with their batch, which is this at first.
 FIRST_BATCH = 8
@@ -112,6 +113,15 @@ def of_paper(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
     return cases
 
 
+def of_promise(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
+    """All sizes and batches of the paper's tasks; functions of middle size at one, some and many points."""
+    cases = []
+    for task in chosen:
+        middle = task.name in tasks.MIDDLE
+        cases += [Case(task, n, 1, dtype) for n in MIDDLE_BATCHES] if middle else of_paper([task], dtype)
+    return cases
+
+
 def has_sizes(task: Task) -> bool:
     """Whether a scale changes the task."""
     shapes = [[x.shape for x in task.arguments(scale)] for scale in (1, 2)]
@@ -120,6 +130,6 @@ def has_sizes(task: Task) -> bool:
 
 def checked_scale(task: Task, scale: int) -> int:
     if scale > 1 and not has_sizes(task):
-        sized = [name for name, other in (tasks.TASKS | tasks.UNSEEN).items() if has_sizes(other)]
+        sized = [name for name, other in (tasks.TASKS | tasks.UNSEEN | tasks.MIDDLE).items() if has_sizes(other)]
         raise TaskError(f"--scale {scale}: {task.name} has no sizes to multiply; those that have: {', '.join(sized)}")
     return scale

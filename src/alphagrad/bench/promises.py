@@ -7,9 +7,9 @@ from typing import Any
 from graphax.presets import BASELINES
 from graphax.table import table
 
-from ..tasks import TASKS
+from ..tasks import MIDDLE, TASKS
 from ..tasks.task import Task
-from .case import Case, of_paper
+from .case import Case, of_promise
 from .contender import JAX_MODES, Contender, elimination, jax_mode
 from .measure import Benchmark, Measurement
 from .orders import BEST, PAPER
@@ -141,9 +141,10 @@ _JAX = tuple(map(jax_mode, JAX_MODES))
 PROMISES = {
     "regressions": Promise(
         "backend='auto' with order='auto' is at most 5 % slower than the best of JAX's two modes",
-        of_paper,
+        of_promise,
         (*_JAX, elimination("auto", "auto")),
         _regression,
+        tasks=(*TASKS, *MIDDLE),
     ),
     "casadi": Promise(
         "CasADi's compiled C is beaten by at least 3 times, one thread and float64 each",

@@ -12,9 +12,11 @@ from math import prod
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
+from ..estimates import compiling_kernel, compiling_xla
 from . import control_rules, cuda, eigen_rules, host, linear_rules, picking
 from .handler import interface_version
 from .host import set_threads
+from .operations import instructions
 from .primitive import Kernel
 from .results import check_room, results_outside
 from .statements import Statements
@@ -31,7 +33,11 @@ LIMIT_UNASKED_MAPPED = 24_000
 # A GPU's compiler is quicker: 16,000 in three seconds.
 LIMIT_UNASKED_ON_GPU = 24_000
 STATEMENTS_OF_AN_EQUATION = 20
+# Where it is not known that there are several points.
+LIMIT_ALONE, STATEMENTS_OF_AN_EQUATION_ALONE = 2_000, 40
 STATEMENTS_OF_A_RESULT = 4
+# How many times as long as by XLA compiling may take for one point.
+PATIENCE = 1.5
 # Of so many elements that are only moved and added, XLA makes loops that are as quick.
 MANY_ELEMENTS = 1_000
 
@@ -70,6 +76,8 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
             results = results_outside(statements)
             _check_results(statements.operations, results, limit)
             _check_worth(statements, results if mapped else None)
+            if not (mapped or statements.loops):
+                _check_patience(instructions(statements) + results, program)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
     return Kernel(program, statements, required)
@@ -79,12 +87,22 @@ def _limit_unasked(program: Program, mapped: bool) -> int:
     equations = sum(1 for _ in _jax.all_equations(program.equations))
     least = LIMIT_UNASKED_MAPPED if mapped else LIMIT_UNASKED
     least = LIMIT_UNASKED_ON_GPU if _jax.computes_on_gpu() else least
+    if not (mapped or _jax.has_loops(program)):
+        # One point of few equations on long arrays is XLA's, which is known before they are taken apart.
+        least = min(least, LIMIT_ALONE + STATEMENTS_OF_AN_EQUATION_ALONE * equations)
     return min(LIMIT, max(least, STATEMENTS_OF_AN_EQUATION * equations))
 
 
 def _check_results(operations: int, results: int, limit: int) -> None:
     if operations + STATEMENTS_OF_A_RESULT * results > limit:
         raise NativeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")
+
+
+def _check_patience(length: int, program: Program) -> None:
+    """Refuse what takes much longer to compile than by XLA, where it is not known that there are many points."""
+    equations = sum(1 for _ in _jax.all_equations(program.equations))
+    if compiling_kernel(length) > PATIENCE * compiling_xla(equations):
+        raise NativeError(f"compiling {length:,} instructions for one point would take longer than by XLA")
 
 
 def _check_worth(statements: Statements, results: int | None) -> None:

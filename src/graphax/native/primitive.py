@@ -16,7 +16,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from ..estimates import compiling_kernel, compiling_xla, launches, one_thread
+from ..estimates import launches, one_thread
 from ..notices import left_to_xla
 from . import cuda, host
 from .handler import chunk_size
@@ -34,8 +34,6 @@ from .threads import ThreadCode, reason_for_xla, thread_code
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
-# How many times as long as by XLA compiling a single point may take.
-_PATIENCE_ALONE = 1.5
 
 # An element of a result is turned from lanes into neighbours, and stored for each point.
 _STORING = 8
@@ -96,8 +94,6 @@ class Kernel:
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
         largest, equations = max(map(prod, shapes), default=0), len(self.program.equations)
         loops = self.statements.loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
-        if not loops and compiling_kernel(self.instructions) > _PATIENCE_ALONE * compiling_xla(equations):
-            return f"single point, {self.instructions:,} instructions take longer to compile than XLA does"
         if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE or loops:
             return None
         return f"single point, few operations on arrays of {largest} elements"

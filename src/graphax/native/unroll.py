@@ -274,7 +274,8 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     given = sum(prod(_jax.shape(var)) for var in program.inputs)
     if given > MOST_IN_MEMORY:
         raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")
-    if sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars) > limit:
+    computed = (var for eqn in _jax.all_equations(program.equations) for var in eqn.outvars)
+    if not required or sum(prod(_jax.shape(var)) for var in computed) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
     unrolling = Unrolling(limit, required)

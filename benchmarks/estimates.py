@@ -1,0 +1,74 @@
+"""Where estimates of run time are furthest from the truth: functions of middle size, one point, each way by itself.
+
+    python benchmarks/estimates.py [--only NAME ...] [--batch 1]
+
+For each way the microseconds that were estimated and measured, and in the end the largest ratios of the two. Estimates
+are compared with each other, so what matters is whether the quickest way is the one that they say.
+"""
+
+import argparse
+import sys
+
+import jax
+import jax.numpy as jnp
+from versus import in_turns
+
+import graphax as gx
+from alphagrad.bench.case import Case
+from alphagrad.tasks import MIDDLE
+from graphax import estimates
+from graphax.backend import kernel_of
+from graphax.pipeline import Pipeline
+from graphax.trace import Request
+
+SHORT = [name for name in MIDDLE if not name.endswith(("_15", "_30", "Dynamics_7"))]
+
+
+def estimated(task, points):
+    """Estimates of all ways, by name."""
+    args = [jnp.asarray(x, jnp.float32) for x in task.arguments()]
+    pipeline = Pipeline(task.function, args, {}, Request(task.argnums))
+    kernel = kernel_of(pipeline.program, pipeline.traced.args)
+    ways = [
+        estimates.kernel(kernel.instructions, points),
+        estimates.elimination(kernel.program, points),
+        *pipeline._modes(points),
+    ]
+    return {way.name: way.run for way in ways}
+
+
+def measured(task, points):
+    case = Case(task, points)
+    args = [jnp.asarray(x) for x in case.points]
+    f, of = task.function, task.argnums
+    ways = {
+        "kernel": gx.jacve(f, of, backend="native"),
+        "xla": gx.jacve(f, of, backend="xla"),
+        "jax.jacfwd": jax.jacfwd(f, of),
+        "jax.jacrev": jax.jacrev(f, of),
+    }
+    compiled = {name: jax.jit(case.over_batch(way)) for name, way in ways.items()}
+    return in_turns({name: lambda call=call: call(*args) for name, call in compiled.items()})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=SHORT)
+    parser.add_argument("--batch", type=int, default=1)
+    options = parser.parse_args()
+    print("| function | " + " | ".join(("kernel", "xla", "jacfwd", "jacrev")) + " | says | is | lost |")
+    print("|---|--:|--:|--:|--:|---|---|--:|")
+    lies = []
+    for name in options.only:
+        said, found = estimated(MIDDLE[name], options.batch), measured(MIDDLE[name], options.batch)
+        choice, best = min(said, key=said.get), min(found, key=found.get)
+        lost = found[choice] / found[best]
+        cells = " | ".join(f"{1e6 * said[way]:,.1f} → {1e6 * found[way]:,.1f}" for way in said)
+        print(f"| {name} | {cells} | {choice} | {best} | {lost:.2f} |", flush=True)
+        lies += [(max(said[way] / found[way], found[way] / said[way]), name, way) for way in said]
+    print("\nlargest lies: " + ", ".join(f"{name} by {way} {lie:.1f} times" for lie, name, way in sorted(lies)[:-6:-1]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

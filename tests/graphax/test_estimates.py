@@ -1,0 +1,106 @@
+"""What is estimated of programs, and that derivatives are right whichever way is taken."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import graphax as gx
+from graphax import _jax, estimates, pipeline
+from graphax.estimates import MANY_POINTS, better_mode, elimination, kernel, plain_modes
+from graphax.execute import PlainMode
+from graphax.pipeline import Pipeline
+from graphax.trace import Request
+
+from .comparing import array, assert_same
+
+
+def program_of(function, *args):
+    return _jax.trace(lambda *a: [function(*a)], *args)
+
+
+def rotations(steps):
+    """Many small operations one after the other."""
+
+    def function(x):
+        for n in range(steps):
+            x = jnp.stack([x[0] * jnp.cos(x[1]) - x[2], x[1] * x[2] + 0.1 * n, jnp.sin(x[0])])
+        return x
+
+    return function
+
+
+def test_more_work_takes_longer():
+    short, long = (program_of(rotations(n), array(3)) for n in (3, 30))
+    assert elimination(short).run < elimination(long).run
+    assert elimination(long).run < elimination(long, MANY_POINTS).run
+    assert elimination(short).compile < elimination(long).compile
+    assert kernel(100).run < kernel(10_000).run < kernel(10_000, MANY_POINTS).run
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "best"), [(2, 300, "jax.jacfwd"), (300, 2, "jax.jacrev")])
+def test_the_mode_with_fewer_passes_is_better_for_many_points(inputs, outputs, best):
+    modes = plain_modes(program_of(rotations(20), array(3)), inputs, outputs, MANY_POINTS)
+    assert min(modes, key=lambda way: way.run).name == best
+
+
+def test_short_programs_are_always_eliminated():
+    program = program_of(rotations(2), array(3))
+    assert better_mode(program, [estimates.Way("jax.jacfwd", 0.0, 0.0)], 1) is None
+
+
+@pytest.mark.parametrize("mode", ["jax.jacfwd", "jax.jacrev"])
+@pytest.mark.parametrize("mapped", [False, True], ids=["alone", "mapped"])
+def test_modes_of_jax_give_what_elimination_gives(monkeypatch, mode, mapped):
+    """Every form that `jacve` returns, by a mode that stands in for elimination."""
+    monkeypatch.setattr(pipeline, "better_mode", lambda *_: mode)
+    monkeypatch.setattr("graphax.native.as_kernel", lambda *_: (_ for _ in ()).throw(gx.NativeError("none")))
+    x, y = array(3, 2), array(2, 4, seed=1)
+
+    def function(x, y):
+        return {"product": x @ y, "sum": jnp.sum(jnp.sin(x))}, (x[0], 7)
+
+    def ways(way):
+        return way(function, (0, 1), has_aux=True)
+
+    outer = jax.vmap if mapped else lambda f: f
+    args = [jnp.stack([a, 2 * a]) if mapped else a for a in (x, y)]
+    got = jax.jit(outer(ways(gx.jacve)))(*args)
+    assert_same(got, jax.jit(outer(ways(jax.jacfwd)))(*args), 1e-12)
+    value, jacobian = jax.jit(outer(gx.value_and_jacve(function, (0, 1), has_aux=True)))(*args)
+    assert_same(jacobian, got[0], 1e-12)
+    assert_same(value, jax.jit(outer(function))(*args), 1e-12)
+
+
+def test_orders_that_were_asked_for_are_kept():
+    args = (array(3),)
+    for order in ("rev", "markowitz"):
+        asked = Pipeline(rotations(1), args, {}, Request(0), order)
+        assert asked.better(asked.traced.program) is None
+
+
+@pytest.mark.parametrize("argument", [1.0 + 2.0j, 3], ids=["complex", "integer"])
+def test_modes_are_for_real_numbers(argument):
+    request = Request(0, holomorphic=isinstance(argument, complex), allow_int=True)
+    asked = Pipeline(lambda x: x * 2.0, (argument,), {}, request)
+    assert not PlainMode(asked.traced).is_possible
+
+
+def test_explanations_have_estimates_of_each_way():
+    text = str(gx.explain(rotations(3), array(3)))
+    assert "Estimates for one point on the CPU: kernel" in text
+    for way in ("xla", "jax.jacfwd", "jax.jacrev"):
+        assert way in text.splitlines()[-1]
+
+
+def test_a_single_point_is_not_kept_waiting():
+    """Hundreds of data in a sum are thousands of statements and few equations, which XLA compiles sooner."""
+    data = np.linspace(0.1, 1.0, 400)
+
+    def residuals(x):
+        return jnp.sum((jnp.exp(-x[0] * data) * x[1] - jnp.tanh(x[2] * data)) ** 2)
+
+    found = Pipeline(jax.grad(residuals), (array(3),), {}, Request(0)).choice("auto")
+    assert "xla" in str(found).splitlines()[0]
+    got = jax.jit(gx.hessve(residuals))(array(3))
+    assert_same(got, jax.hessian(residuals)(array(3)), 1e-9)
