@@ -275,7 +275,9 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     if given > MOST_IN_MEMORY:
         raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")
     computed = (var for eqn in _jax.all_equations(program.equations) for var in eqn.outvars)
-    if not required or sum(prod(_jax.shape(var)) for var in computed) > limit:
+    # What loops write is known only when they are taken apart.
+    short = required or _jax.has_loops(program)
+    if not short or sum(prod(_jax.shape(var)) for var in computed) > limit:
         estimate = Estimate(_MARGIN * limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
     unrolling = Unrolling(limit, required)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import graphax as gx
-from graphax.native import disk, loaded
+from graphax.native import disk, host, loaded
 
 from .running import natively
 
@@ -249,3 +249,19 @@ def test_a_kernel_that_cannot_be_loaded_is_left_to_xla(monkeypatch):
     assert "out of memory for code" in str(gx.explain(function, POINTS[0]).backend)
     with pytest.raises(gx.NativeError, match=r"cannot take a function \(.*test_loaded.*out of memory for code"):
         jax.jit(jax.vmap(gx.jacve(function, backend="native")))(POINTS)
+
+
+def test_an_interrupted_compilation_is_not_kept(monkeypatch, tmp_path):
+    """Neither on disk nor in the process; the next call compiles it."""
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
+
+    def interrupted(code):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host, "machine_code", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _run(375.0)
+    assert not [path for path in tmp_path.rglob("*.o") if path.is_file()]
+    np.testing.assert_allclose(_run(375.0), _expected(375.0), rtol=1e-12)
+    assert len(list(tmp_path.rglob("*.o"))) == 1

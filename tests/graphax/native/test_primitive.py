@@ -225,3 +225,56 @@ def test_a_kernel_may_be_all_there_is_to_a_loop(way):
 
     start = np.linspace(0.1, 1, 8), np.zeros(8)
     assert_same(jax.jit(run(step))(*start), jax.jit(run(plain))(*start), 1e-12)
+
+
+def test_long_code_is_cut_into_blocks_and_computes_the_same():
+    """Blocks end where nothing but what comes next can follow; a loop among them is no exception."""
+
+    def steps(x):
+        for n in range(300):
+            x = jnp.stack([x[0] * 0.9 + jnp.sin(x[1]), x[1] * x[2] - 0.1 * n / 300, jnp.tanh(x[0] + x[2])])
+        x = lax.fori_loop(0, 500, lambda n, y: jnp.sin(y) + 1e-3 * y, x)
+        for _ in range(200):
+            x = jnp.cos(x) * jnp.roll(x, 1)
+        return [x]
+
+    points = array(21, 3)
+    program = _jax.trace(steps, points[0])
+    statements = unroll(program)
+    code = primitive.kernel_code(statements, primitive._layout(statements, (True,), 21))
+    assert code.count("br i1 %never") > 10
+    got = jax.jit(jax.vmap(natively(steps)))(points)
+    # Not compiled: XLA would compute every step again for each that follows it.
+    assert_same(got, jax.vmap(steps)(points), 1e-10)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 16, 1003])
+def test_results_that_are_mostly_zeros_begin_as_zeros(batch):
+    """What is not zero is stored over it; negative zeros are not zeros here."""
+
+    def sparse(x):
+        matrix = jnp.zeros((9, 9)).at[2, 3].set(x[0]).at[8, 8].set(-0.0).at[0, 0].set(jnp.sin(x[1]))
+        return [matrix, matrix > 0.1, matrix[0]]
+
+    points = array(batch, 2)
+    got = jax.jit(jax.vmap(natively(sparse)))(points)
+    want = jax.vmap(sparse)(points)
+    assert_same(got, want, 1e-12)
+    assert np.signbit(got[0][:, 8, 8]).all()
+    statements = unroll(_jax.trace(sparse, points[0]))
+    code = primitive.kernel_code(statements, primitive._layout(statements, (True,), batch))
+    assert "llvm.memset" in code
+
+
+@pytest.mark.parametrize("batch", [3, 16, 40])
+def test_points_that_are_computed_again_are_computed_one_by_one(batch):
+    """One huge angle sends its block the long way, results of several elements too."""
+
+    def turned(x):
+        return [jnp.sin(x), jnp.stack([jnp.cos(x[0]), 1 / x[1], x[0] / x[1]]), x > 0]
+
+    points = array(batch, 2)
+    points[batch // 2, 0] = 1e300
+    points[0, 1] = 2e-308
+    got = jax.jit(jax.vmap(natively(turned)))(points)
+    assert_same(got, jax.jit(jax.vmap(turned))(points), 1e-12)
