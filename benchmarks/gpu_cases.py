@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
 
+from alphagrad.tasks.middle import end_effector, inverse_dynamics
+
 
 @dataclass(frozen=True)
 class ArrayCase:
@@ -87,58 +89,6 @@ def preintegration(x):
         position = position + h * velocity + 0.5 * h * h * there
         velocity = velocity + h * there
     return jnp.concatenate([q, velocity, position])
-
-
-def inverse_dynamics(x):
-    """Torques of an arm of seven joints by positions, velocities and accelerations: Newton and Euler's recursion."""
-    q, qd, qdd = x[:7], x[7:14], x[14:]
-    tilt = [0.0, np.pi / 2, -np.pi / 2, np.pi / 2, -np.pi / 2, np.pi / 2, -np.pi / 2]
-    offset = [jnp.asarray([0.05 * (n % 2), 0.02 * n, 0.2], x.dtype) for n in range(7)]
-    axis = jnp.asarray([0.0, 0.0, 1.0], x.dtype)
-    w = wd = jnp.zeros(3, x.dtype)
-    a = jnp.asarray([0.0, 0.0, 9.81], x.dtype)
-    turns, forces, moments = [], [], []
-    for n in range(7):
-        c, s = jnp.cos(q[n]), jnp.sin(q[n])
-        ct, st = np.cos(tilt[n]), np.sin(tilt[n])
-        turn = jnp.stack(
-            [
-                jnp.stack([c, -s, 0 * s]),
-                jnp.stack([s * ct, c * ct, -st + 0 * s]),
-                jnp.stack([s * st, c * st, ct + 0 * s]),
-            ]
-        )
-        a = turn.T @ (a + jnp.cross(wd, offset[n]) + jnp.cross(w, jnp.cross(w, offset[n])))
-        w_old, w, wd = turn.T @ w, None, turn.T @ wd
-        wd = wd + jnp.cross(w_old, axis * qd[n]) + axis * qdd[n]
-        w = w_old + axis * qd[n]
-        centre = jnp.asarray([0.0, 0.03, 0.1], x.dtype)
-        mass, inertia = 3.0 - 0.3 * n, jnp.asarray([0.05, 0.04, 0.02 + 0.001 * n], x.dtype)
-        force = mass * (a + jnp.cross(wd, centre) + jnp.cross(w, jnp.cross(w, centre)))
-        turns.append(turn)
-        forces.append(force)
-        moments.append(inertia * wd + jnp.cross(w, inertia * w) + jnp.cross(centre, force))
-    f = m = jnp.zeros(3, x.dtype)
-    torques = []
-    for n in reversed(range(7)):
-        f, m = forces[n] + f, moments[n] + m
-        torques.append(m[2])
-        f = turns[n] @ f
-        m = turns[n] @ m + jnp.cross(offset[n], f)
-    return jnp.stack(torques[::-1])
-
-
-def chain(x):
-    """Where the end of a chain of thirty joints is, and how it is turned."""
-    q = jnp.asarray([1.0, 0, 0, 0], x.dtype)
-    p = jnp.zeros(3, x.dtype)
-    for n in range(30):
-        axis = np.eye(3)[n % 3]
-        c, s = jnp.cos(x[n] / 2), jnp.sin(x[n] / 2)
-        v, u = q[1:], s * jnp.asarray(axis, x.dtype)
-        q = jnp.concatenate([jnp.stack([q[0] * c - v @ u]), q[0] * u + c * v + jnp.cross(v, u)])
-        p = p + turned(q, jnp.asarray([0.1, 0.02, 0.3], x.dtype))
-    return jnp.concatenate([p, q])
 
 
 def atoms(x):
@@ -298,7 +248,7 @@ CASES = {
     "preintegration 10 -> 10": ArrayCase(preintegration, _near(10, 1), MILLION),
     "diode ladder 12 -> 12": ArrayCase(diode_ladder, _near(12, 2), MILLION),
     "inverse dynamics 21 -> 7": ArrayCase(inverse_dynamics, _near(21, 3), 131_072),
-    "chain of 30 joints": ArrayCase(chain, _near(30, 4), 262_144),
+    "chain of 30 joints": ArrayCase(end_effector, _near(30, 4), 262_144),
     "four atoms 12 -> 12": ArrayCase(atoms, np.float32([0, 0, 0, 1.1, 0, 0, 0, 1.2, 0, 0.3, 0.2, 1.1]), MILLION),
     "hyperelastic 9 -> 9": ArrayCase(hyperelastic, _near(9, 5, 0.0, 0.1), MILLION),
     "kinetics 13 -> 13": ArrayCase(kinetics, _near(13, 6), MILLION),

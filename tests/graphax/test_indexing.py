@@ -19,19 +19,20 @@ GATHERS = {
 }
 
 
-@pytest.mark.parametrize("function", GATHERS.values(), ids=GATHERS)
-def test_gathers_read_what_jax_reads(function):
+def equation(function, name):
+    """The first equation of a program with this primitive, its operands and its result."""
     program = _jax.trace(lambda x: [function(x)], TABLE)
     values = program.environment([jnp.asarray(TABLE)])
-    for eqn in program.equations:
-        operands = _jax.read_all(values, eqn.invars)
-        _jax.run([eqn], values)
-        if eqn.primitive.name == "gather":
-            places = places_of_gather(eqn, operands[0].shape, np.asarray(operands[1]))
-            flat = np.append(np.ravel(operands[0]), -1)
-            np.testing.assert_array_equal(flat[places], values[eqn.outvars[0]])
-            return
-    raise AssertionError("there is no gather in the program")
+    _jax.run(program.equations, values)
+    found = next(eqn for eqn in program.equations if eqn.primitive.name == name)
+    return found, [np.asarray(x) for x in _jax.read_all(values, found.invars)], values[found.outvars[0]]
+
+
+@pytest.mark.parametrize("function", GATHERS.values(), ids=GATHERS)
+def test_gathers_read_what_jax_reads(function):
+    eqn, (source, indices), result = equation(function, "gather")
+    places = places_of_gather(eqn, source.shape, indices)
+    np.testing.assert_array_equal(np.append(source.ravel(), -1)[places], result)
 
 
 SCATTERS = {
@@ -45,18 +46,11 @@ SCATTERS = {
 
 @pytest.mark.parametrize("function", SCATTERS.values(), ids=SCATTERS)
 def test_scatters_write_where_jax_writes(function):
-    program = _jax.trace(lambda x: [function(x)], TABLE)
-    values = program.environment([jnp.asarray(TABLE)])
-    for eqn in program.equations:
-        operands = _jax.read_all(values, eqn.invars)
-        _jax.run([eqn], values)
-        if eqn.primitive.name == "scatter":
-            places = places_of_scatter(eqn, operands[0].shape, np.asarray(operands[1]), np.shape(operands[2]))
-            result = np.array(operands[0]).ravel()
-            result[places[places != OUTSIDE]] = -7
-            np.testing.assert_array_equal(result.reshape(TABLE.shape), values[eqn.outvars[0]])
-            return
-    raise AssertionError("there is no scatter in the program")
+    eqn, (source, indices, updates), result = equation(function, "scatter")
+    places = places_of_scatter(eqn, source.shape, indices, updates.shape)
+    written = source.flatten()
+    written[places[places != OUTSIDE]] = -7
+    np.testing.assert_array_equal(written.reshape(source.shape), result)
 
 
 @pytest.mark.parametrize("starts", [(0, 0, 0), (1, 2, 3), (-4, 9, 1)])

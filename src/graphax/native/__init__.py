@@ -37,7 +37,7 @@ STATEMENTS_OF_AN_EQUATION = 20
 LIMIT_ALONE, STATEMENTS_OF_AN_EQUATION_ALONE = 2_000, 40
 STATEMENTS_OF_A_RESULT = 4
 # How many times as long as by XLA compiling may take for one point.
-PATIENCE = 1.5
+PATIENCE = 2.5
 # Of so many elements that are only moved and added, XLA makes loops that are as quick.
 MANY_ELEMENTS = 1_000
 
