@@ -23,10 +23,9 @@ from .statements import STORED, StatementBuilder, Statements
 
 # Beyond this many statements compiling takes a quarter of a minute, and arrays are better left to XLA.
 LIMIT = 64_000
-# So many times as many may be written on the way, of which nothing needs some in the end.
+# So many times as many may be written on the way, of which nothing needs some in the end, and estimated, because equal
+# statements become one.
 _WRITTEN = 2
-# Equal statements become one, which an estimate cannot know. So it refuses only what is too large by this factor.
-_MARGIN = 2
 
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
@@ -278,7 +277,7 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     # What loops write is known only when they are taken apart.
     short = required or _jax.has_loops(program)
     if not short or sum(prod(_jax.shape(var)) for var in computed) > limit:
-        estimate = Estimate(_MARGIN * limit)
+        estimate = Estimate(limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
     unrolling = Unrolling(limit, required)
     operands = [unrolling.loaded(position, var) for position, var in enumerate(program.inputs)]
