@@ -69,13 +69,13 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
         if not patient and not _jax.has_loops(program):
             elements = sum(prod(_jax.shape(atom)) for atom in program.outputs)
             # Most of them may be zeros, which are not known yet.
-            _check_results(0, elements // STATEMENTS_OF_A_RESULT if mapped else elements, limit)
+            _check_results(0, elements // STATEMENTS_OF_A_RESULT, limit)
         statements = unroll(program, limit, patient)
         check_room(statements)
         if not patient:
             results = results_outside(statements)
             _check_results(statements.operations, results, limit)
-            _check_worth(statements, results if mapped else None)
+            _check_worth(statements, results, mapped)
             if not (mapped or statements.loops):
                 _check_patience(instructions(statements) + results, program)
     except NativeError as error:
@@ -105,8 +105,8 @@ def _check_patience(length: int, program: Program) -> None:
         raise NativeError(f"compiling {length:,} instructions for one point would take longer than by XLA")
 
 
-def _check_worth(statements: Statements, results: int | None) -> None:
-    """Refuse what only moves elements: all that a point has, or so many results where there are many points."""
-    moved = results or sum(prod(shape) for shape, _ in (*statements.inputs, *statements.outputs))
+def _check_worth(statements: Statements, results: int, mapped: bool) -> None:
+    """Refuse what only moves elements: so many results, and the operands of a point that is alone."""
+    moved = results + (0 if mapped else sum(prod(shape) for shape, _ in statements.inputs))
     if moved > MANY_ELEMENTS and statements.operations < 2 * moved and not statements.loops:
         raise NativeError(f"XLA is as quick with {statements.operations:,} operations on {moved:,} elements")

@@ -23,9 +23,10 @@ from .statements import STORED, StatementBuilder, Statements
 
 # Beyond this many statements compiling takes a quarter of a minute, and arrays are better left to XLA.
 LIMIT = 64_000
-# So many times as many may be written on the way, of which nothing needs some in the end, and estimated, because equal
-# statements become one.
+# So many times as many may be written on the way, of which nothing needs some in the end.
 _WRITTEN = 2
+# And so many times as many may be estimated: equal statements become one, and places without entries none.
+_ESTIMATED = 6
 
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
@@ -40,6 +41,8 @@ RULES: dict[str, UnrollRule] = {}
 
 class Unrolling:
     """Statements under construction, and the equation at hand."""
+
+    margin = _WRITTEN
 
     def __init__(self, limit: int, required: bool = False):
         self.builder = StatementBuilder()
@@ -56,7 +59,7 @@ class Unrolling:
         return self.builder.count - self.given_up
 
     def check_count(self) -> None:
-        if self.count > _WRITTEN * self.limit:
+        if self.count > self.margin * self.limit:
             raise _too_many(self.limit)
 
     def run(self, program: Program, operands: Sequence[Numbers]) -> list[Numbers]:
@@ -219,6 +222,8 @@ class Unrolling:
 
 class Estimate(Unrolling):
     """The same rules on shapes alone: arrays of nothing, of which entries that are repeated count once."""
+
+    margin = _ESTIMATED
 
     def __init__(self, limit: int):
         super().__init__(limit)
