@@ -123,8 +123,8 @@ _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "reduce_sum": _reduced(np.sum),
     "reduce_max": _reduced(np.max),
     "reduce_min": _reduced(np.min),
-    "reduce_and": _reduced(np.all),
-    "reduce_or": _reduced(np.any),
+    "reduce_and": _reduced(np.bitwise_and.reduce),
+    "reduce_or": _reduced(np.bitwise_or.reduce),
     "cumsum": lambda value, axis, reverse=False, **_: (
         np.flip(np.cumsum(np.flip(value, axis), axis), axis) if reverse else np.cumsum(value, axis)
     ),

@@ -103,6 +103,7 @@ FOLDED = {
     "gather that fills": lambda i: i.at[jnp.array([3, 7])].get(mode="fill", fill_value=-5),
     "dynamic slice": lambda i: jax.lax.dynamic_slice(i, (4, -2), (2, 2)),
     "reductions": lambda i: jnp.stack([i.sum(), i.max(), jnp.min(i), jnp.any(i > 3).astype(i.dtype)]),
+    "reductions of bits": lambda i: jax.lax.reduce_and(i | 4, (0,)) + jax.lax.reduce_or(i & 6, (0,)),
     "sums": lambda i: jnp.cumsum(i, axis=0) + jax.lax.cumsum(i, axis=1, reverse=True),
     "arithmetic": lambda i: jnp.abs(i - 7) * jnp.sign(3 - i) ^ i**2,
 }
