@@ -32,7 +32,7 @@ def estimated(task, points):
     ways = [
         estimates.kernel(kernel.instructions, points),
         estimates.elimination(kernel.program, points),
-        *pipeline._modes(points),
+        *pipeline.modes(points),
     ]
     return {way.name: way.run for way in ways}
 

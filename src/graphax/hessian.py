@@ -94,9 +94,8 @@ class SymmetricHessian:
 
     @cached_property
     def order(self) -> Order:
-        asked = self.pipeline.asked
-        automatic = isinstance(asked, str) and asked == "auto"
-        return Order.of(order_of_pairs(self.graph, self.second) if automatic else asked, self.graph)
+        automatic = self.pipeline.is_automatic
+        return Order.of(order_of_pairs(self.graph, self.second) if automatic else self.pipeline.asked, self.graph)
 
     @cached_property
     def plan(self) -> Plan:
@@ -293,7 +292,7 @@ def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | N
     Elimination has a sum for every pair of arguments then, and each of them is a loop over all that it is made of.
     """
     pipeline = program.pipeline
-    if isinstance(program, NestedHessian) or pipeline.sparse or pipeline.asked != "auto":
+    if isinstance(program, NestedHessian) or pipeline.sparse or not pipeline.is_automatic:
         return None
     return PlainHessian(pipeline.traced) if has_long_sums(pipeline.traced.program) else None
 

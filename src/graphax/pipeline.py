@@ -77,7 +77,7 @@ class Pipeline:
 
     def choice(self, name: str) -> backend.BackendChoice:
         """What a backend would run under `jax.jit`, and why."""
-        return backend.choice(self.program, self.traced.args, name, self.better, self._modes(1))
+        return backend.choice(self.program, self.traced.args, name, self.better, self.modes(1))
 
     def run(self, name: str) -> tuple[list[Any], Any]:
         """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
@@ -91,21 +91,25 @@ class Pipeline:
         An order that was asked for is kept.
         """
         mode = PlainMode(self.traced, self.program.first)
-        if self.sparse or self._asked != "auto" or not mode.is_possible:
+        if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
         points = MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
-        name = better_mode(eliminated, self._modes(points), points)
+        name = better_mode(eliminated, self.modes(points), points)
         return None if name is None else replace(mode, name=name)
 
-    def _modes(self, points: int) -> list[Way]:
-        """What JAX's own modes should take."""
+    def modes(self, points: int) -> list[Way]:
+        """What JAX's own modes should take for so many points."""
         program = self.traced.program
         sizes = elements_of(program.inputs), elements_of(program.outputs[: self.traced.out_count])
         return plain_modes(program, *sizes, points)
 
     @property
+    def is_automatic(self) -> bool:
+        """Whether the order is left to graphax."""
+        return isinstance(self._asked, str) and self._asked == "auto"
+
+    @property
     def _simplified(self) -> bool:
         if self.simplify is not None:
             return self.simplify
-        order = self._asked
-        return order.simplified if isinstance(order, Order) else isinstance(order, str) and order == "auto"
+        return self._asked.simplified if isinstance(self._asked, Order) else self.is_automatic

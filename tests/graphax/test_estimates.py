@@ -79,6 +79,19 @@ def test_orders_that_were_asked_for_are_kept():
         assert asked.better(asked.traced.program) is None
 
 
+@pytest.mark.parametrize("way", [gx.jacve, gx.hessve])
+def test_orders_may_be_arrays(way):
+    """Of long arrays, which are left to XLA, so that other ways are looked at."""
+
+    def function(x):
+        return jnp.sum(jnp.sin(x) * x[0])
+
+    x = array(400)
+    order = np.array(gx.build_graph(function, x).intermediates)
+    got = jax.jit(way(function, order=order))(x)
+    assert_same(got, (jax.grad if way is gx.jacve else jax.hessian)(function)(x), 1e-12)
+
+
 @pytest.mark.parametrize("argument", [1.0 + 2.0j, 3], ids=["complex", "integer"])
 def test_modes_are_for_real_numbers(argument):
     request = Request(0, holomorphic=isinstance(argument, complex), allow_int=True)
