@@ -86,8 +86,14 @@ def run(
     if flat is None or otherwise:
         return (otherwise or function)(*args)
     instead = better(flat.program) if better else None
+    if instead:
+        try:
+            return instead(*args)
+        except (NotImplementedError, TypeError, ValueError) as error:
+            # A mode of JAX refuses some functions that elimination takes: those with a custom_vjp, or a while loop.
+            left_to_xla(f"elimination stays: {error}")
     # What has been traced is not traced again.
-    return instead(*args) if instead else flat.run(flat.program)
+    return flat.run(flat.program)
 
 
 def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:

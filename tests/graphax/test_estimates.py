@@ -72,6 +72,29 @@ def test_modes_of_jax_give_what_elimination_gives(monkeypatch, mode, mapped):
     assert_same(value, jax.jit(outer(function))(*args), 1e-12)
 
 
+@jax.custom_vjp
+def smooth(x):
+    return jnp.tanh(x)
+
+
+smooth.defvjp(lambda x: (jnp.tanh(x), x), lambda x, g: (g * (1 - jnp.tanh(x) ** 2),))
+
+REFUSED = {
+    "jax.jacfwd": lambda x: smooth(x) * x[0],
+    "jax.jacrev": lambda x: jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.sin(2 * s[1])), (0, x))[1],
+}
+
+
+@pytest.mark.parametrize("mode", REFUSED)
+def test_what_a_mode_of_jax_refuses_is_eliminated(monkeypatch, mode):
+    """Forward mode takes no custom_vjp and reverse mode no while loop; elimination takes both."""
+    monkeypatch.setattr(pipeline, "better_mode", lambda *_: mode)
+    monkeypatch.setattr("graphax.native.as_kernel", lambda *_: (_ for _ in ()).throw(gx.NativeError("none")))
+    function, x = REFUSED[mode], array(3)
+    other = jax.jacrev if mode == "jax.jacfwd" else jax.jacfwd
+    assert_same(jax.jit(gx.jacve(function))(x), other(function)(x), 1e-12)
+
+
 def test_orders_that_were_asked_for_are_kept():
     args = (array(3),)
     for order in ("rev", "markowitz"):
