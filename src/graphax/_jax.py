@@ -360,7 +360,7 @@ def is_traced(values: Iterable[Any]) -> bool:
 
 def is_mapped(values: Iterable[Any]) -> bool:
     """True under `jax.vmap`; where it is outside of a `jax.jit`, that is not known yet."""
-    # The class is not public, its name is.
+    # JAX exports no class for these tracers, so they are known by its name, which a test pins.
     return any(type(value).__name__ == "BatchTracer" for value in values)
 
 

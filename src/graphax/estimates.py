@@ -117,9 +117,12 @@ def compiling_kernel(instructions: int) -> float:
 
 
 def _size(program: Program) -> tuple[int, int]:
-    """How many equations there are, and elements of their results; what loops repeat counts once."""
-    equations: Sequence[Any] = list(_jax.all_equations(program.equations))
-    return len(equations), sum(map(_elements, equations))
+    """How many equations there are, and elements that they compute; what loops repeat counts once."""
+    return sum(1 for _ in _jax.all_equations(program.equations)), elements_computed(program)
+
+
+def elements_computed(program: Program) -> int:
+    return sum(map(_elements, _jax.all_equations(program.equations)))
 
 
 def _elements(eqn: Any) -> int:

@@ -112,3 +112,16 @@ def test_arrays_closed_over_are_operands_and_indices_are_not():
     program, operands = _jax.open_program(lambda x: [x[places] * weights], [jnp.ones(4)])
     assert [np.shape(operand) for operand in operands] == [(3,), (4,)]
     assert all(np.asarray(value).dtype != weights.dtype for value in program.constants.values())
+
+
+def test_tracers_of_a_map_are_known_by_their_name():
+    seen = []
+
+    def function(x):
+        seen.append(_jax.is_mapped([x, 1.0]))
+        return x
+
+    jax.jit(jax.vmap(function))(jnp.ones(3))
+    jax.jit(function)(jnp.ones(3))
+    jax.vmap(function)(jnp.ones(3))
+    assert seen == [True, False, True]

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Literal, Program
 from ..errors import NativeError
+from ..estimates import elements_computed
 from ..indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
 from .emit import kind_of
 from .factors import Factors
@@ -160,16 +161,17 @@ class Unrolling:
         """What moves by indices that are known; None where they are not."""
         moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
         known = Known(self.builder, self.lengths)
-        indices = [
-            known.values(operand) for operand in operands[moved : 2 if eqn.primitive.name == "scatter" else None]
-        ]
-        steps = max((len(index) for index in indices if index is not None), default=1)
-        if any(index is None for index in indices):
-            return None
-        rows = [
-            self._moved(eqn, operands, [index[step % len(index)] for index in indices if index is not None])
-            for step in range(steps)
-        ]
+        # The updates of a scatter come behind its indices.
+        last = 2 if eqn.primitive.name == "scatter" else None
+        indices: list[np.ndarray] = []
+        for operand in operands[moved:last]:
+            found = known.values(operand)
+            if found is None:
+                return None
+            indices.append(found)
+        steps = max(map(len, indices), default=1)
+        # Indices that are the same in all steps have one row.
+        rows = [self._moved(eqn, operands, [index[n % len(index)] for index in indices]) for n in range(steps)]
         return rows[0] if known.step is None else self.at_step(np.stack(rows), known.step)
 
     def _moved(self, eqn: Any, operands: Sequence[Numbers], indices: Sequence[np.ndarray]) -> Numbers:
@@ -278,10 +280,7 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     given = sum(prod(_jax.shape(var)) for var in program.inputs)
     if given > MOST_IN_MEMORY:
         raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")
-    computed = (var for eqn in _jax.all_equations(program.equations) for var in eqn.outvars)
-    # What loops write is known only when they are taken apart.
-    short = required or _jax.has_loops(program)
-    if not short or sum(prod(_jax.shape(var)) for var in computed) > limit:
+    if elements_computed(program) > limit:
         estimate = Estimate(limit)
         estimate.run(program, [estimate.loaded(position, var) for position, var in enumerate(program.inputs)])
     unrolling = Unrolling(limit, required)
