@@ -13,7 +13,7 @@ from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
 from ..estimates import compiling_kernel, compiling_xla
-from . import control_rules, cuda, eigen_rules, host, linear_rules, picking
+from . import contraction_rules, control_rules, cuda, eigen_rules, host, linear_rules, picking
 from .handler import interface_version
 from .host import set_threads
 from .operations import instructions
@@ -29,7 +29,7 @@ __all__ = ["as_kernel", "check_available", "set_threads"]
 # lanes and stored.
 LIMIT_UNASKED = 8_000
 # Where it is known that there are many points, a kernel saves more and may take two or three seconds.
-LIMIT_UNASKED_MAPPED = 24_000
+LIMIT_UNASKED_MAPPED = 32_000
 # A GPU's compiler is quicker: 16,000 in three seconds.
 LIMIT_UNASKED_ON_GPU = 24_000
 STATEMENTS_OF_AN_EQUATION = 20
@@ -42,7 +42,7 @@ PATIENCE = 2.5
 MANY_ELEMENTS = 1_000
 
 # Imported for the rules that they register.
-RULES_OF = control_rules, eigen_rules, linear_rules, picking
+RULES_OF = contraction_rules, control_rules, eigen_rules, linear_rules, picking
 
 
 def check_available(required: bool) -> None:
@@ -76,7 +76,7 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
             results = results_outside(statements)
             _check_results(statements.operations, results, limit)
             _check_worth(statements, results, mapped)
-            if not (mapped or statements.loops):
+            if not (mapped or _jax.has_loops(program)):
                 _check_patience(instructions(statements) + results, program)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__

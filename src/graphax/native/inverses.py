@@ -38,14 +38,14 @@ def share_inverses(program: Statements) -> Statements:
     for number, statement in enumerate(program.statements):
         operands = tuple(places[n] for n in statement.operands)
         if number not in quotients or divisors[statement.operands[1]] == 1:
-            places[number] = add(replace(statement, operands=operands))
+            places[number] = add(statement._replace(operands=operands))
             continue
         dividend, divisor = operands
         if divisor not in inverses:
             inverses[divisor] = add(Statement(INVERSE, (divisor,), statement.kind, scope=statements[divisor].scope))
         is_inverse = _is(statements[dividend], 1)
         inverse = inverses[divisor]
-        product = replace(statement, operation="mul", operands=(dividend, inverse))
+        product = statement._replace(operation="mul", operands=(dividend, inverse))
         places[number] = inverse if is_inverse else add(product)
     results = tuple(tuple(places[n] for n in result) for result in program.results)
     return replace(program, statements=tuple(statements), results=results)
@@ -58,7 +58,7 @@ def relax_quotients(program: Statements) -> Statements:
     """
     quotients, divisors = _relaxed(program)
     statements = tuple(
-        replace(s, operation=QUOTIENT) if n in quotients and (s.kind == "f32" or divisors[s.operands[1]] > 1) else s
+        s._replace(operation=QUOTIENT) if n in quotients and (s.kind == "f32" or divisors[s.operands[1]] > 1) else s
         for n, s in enumerate(program.statements)
     )
     return replace(program, statements=statements)

@@ -60,8 +60,8 @@ class PointLayout:
 class Storage(ABC):
     """Operands, results, tables and what loops keep. Elements are given by the text of a number, known or computed."""
 
-    # How many numbers of a point are in registers at most.
-    registers = REGISTERS
+    # How many numbers of a point are in registers at most; None where code is not meant to be quick.
+    registers: int | None = REGISTERS
 
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         self.program, self.layout, self.emitter = program, layout, emitter
@@ -132,6 +132,9 @@ class Memory(Storage):
 
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         super().__init__(program, layout, emitter)
+        if emitter.exact:
+            # Hardly any point needs it.
+            self.registers = None
         # Neighbouring elements of operands that are loaded already, by operand and first element.
         self._windows: dict[tuple[int, int], list[Value]] = {}
         # Groups of zeros that are written already.

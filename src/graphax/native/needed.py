@@ -22,7 +22,7 @@ def needed(
                 found.update(becomes.get(number, ()))
     places = {number: place for place, number in enumerate(sorted(found))}
     kept = [_without(statements[number], found) for number in places]
-    return tuple(replace(s, operands=tuple(places[n] for n in s.operands)) for s in kept), places
+    return tuple(s._replace(operands=tuple(places[n] for n in s.operands)) for s in kept), places
 
 
 def becoming(statements: Sequence[Statement]) -> dict[int, tuple[int]]:
@@ -59,4 +59,4 @@ def _without(statement: Statement, found: set[int]) -> Statement:
         *_uses(statement), *(carry for carry, _ in kept), *(number for _, number in kept),
         *(n for n in written if n in found),
     )  # fmt: skip
-    return replace(statement, operands=operands, attribute=replace(statement.attribute, carries=len(kept)))
+    return statement._replace(operands=operands, attribute=replace(statement.attribute, carries=len(kept)))

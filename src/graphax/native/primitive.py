@@ -84,6 +84,11 @@ class Kernel:
         return instructions(self.statements) + _STORING * results_outside(self.statements)
 
     @property
+    def has_loops(self) -> bool:
+        """Whether loops of the function are loops of the kernel; those of contractions are not meant."""
+        return bool(self.statements.loops) and _jax.has_loops(self.program)
+
+    @property
     def failure(self) -> str | None:
         """Why it could not be compiled or loaded, if that was tried in vain."""
         return _failures.get(self.digest)
@@ -93,7 +98,7 @@ class Kernel:
         """Why a single point is better left to XLA, or None."""
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
         largest, equations = max(map(prod, shapes), default=0), len(self.program.equations)
-        loops = self.statements.loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
+        loops = self.has_loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
         if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE or loops:
             return None
         return f"single point, few operations on arrays of {largest} elements"
@@ -162,7 +167,7 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     reason = kernel.reason_for_xla_on_gpu
     if reason and kernel.required:
         raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
-    few = (batch or 1) <= _FEW_POINTS and not (batch and kernel.statements.loops)
+    few = (batch or 1) <= _FEW_POINTS and not (batch and kernel.has_loops)
     if reason or (few and not kernel.required and not _is_worth_a_thread(kernel)):
         return None
     return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched))
@@ -171,7 +176,7 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 def _is_worth_a_thread(kernel: Kernel) -> bool:
     """Whether one thread is quicker with a single point than the kernels that XLA would start one after the other."""
     program = kernel.statements
-    if program.loops:
+    if kernel.has_loops:
         return program.operations <= _MOST_STATEMENTS_OF_A_THREAD
     in_functions = instructions(program) - len(program.statements)
     one = one_thread(program.operations, in_functions, sum(map(len, program.results)))

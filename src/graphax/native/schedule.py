@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .statements import STORED, Statement, Statements
 
@@ -18,8 +18,11 @@ class Schedule:
     rest: tuple[int, ...]
 
 
-def schedules(program: Statements, registers: int = REGISTERS) -> dict[int, Schedule]:
-    """By scope. A loop in it is like a statement that needs all that the loop reads."""
+def schedules(program: Statements, registers: int | None = REGISTERS) -> dict[int, Schedule]:
+    """By scope. A loop in it is like a statement that needs all that the loop reads.
+
+    With ``registers`` None any order will do, and none is looked for.
+    """
     statements, scopes = program.statements, by_scope(program.statements)
     inside: dict[int, set[int]] = {}
     reads: dict[int, Collection[int]] = {n: s.operands for n, s in enumerate(statements)}
@@ -54,12 +57,12 @@ def _scheduled(
     reads: Mapping[int, Collection[int]],
     asked: Sequence[int],
     results: Sequence[int],
-    registers: int,
+    registers: int | None,
 ) -> Schedule:
     """An order of some statements, of which what is defined elsewhere is no part."""
     places = {number: place for place, number in enumerate(members)}
     local = [
-        replace(statements[number], operands=tuple(places[n] for n in reads[number] if n in places))
+        statements[number]._replace(operands=tuple(places[n] for n in reads[number] if n in places))
         for number in members
     ]
     order = [members[place] for place in schedule(local, [places[n] for n in results if n in places], registers)]
@@ -69,13 +72,11 @@ def _scheduled(
     return Schedule(tuple(n for n in order if n in head), tuple(n for n in order if n not in head))
 
 
-def schedule(statements: Sequence[Statement], results: Sequence[int], registers: int = REGISTERS) -> list[int]:
+def schedule(statements: Sequence[Statement], results: Sequence[int], registers: int | None = REGISTERS) -> list[int]:
     """The best of the order as written, depth first from the results, and one that is greedy for few live values."""
-    candidates = (
-        _as_written(statements),
-        _depth_first(statements, results),
-        _greedy(statements, results),
-    )
+    if registers is None:
+        return _as_written(statements)
+    candidates = _as_written(statements), _depth_first(statements, results), _greedy(statements, results)
     return min(candidates, key=lambda order: pressure(statements, results, order, registers))
 
 

@@ -8,7 +8,7 @@ floating-point number, infinities, NaN and signed zeros included.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,8 +60,7 @@ class Repetition:
     carries: int
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """One number: an operation on earlier ones.
 
     Apart from arithmetic there are
@@ -149,6 +148,9 @@ class StatementBuilder:
         number = self._add(Statement("constant", (), _kind(dtype), np.zeros((), dtype)[()]), "nothing")
         self._nothing.add(number)
         return number
+
+    def is_nothing(self, number: int) -> bool:
+        return number in self._nothing
 
     def input(self, operand: int, element: int, dtype: Any) -> int:
         place = operand, Place(element)
@@ -311,7 +313,8 @@ class StatementBuilder:
         if statement.operation in ("step", "carry", "repeat", "after"):
             return statement
         visible = [n for n in statement.operands if self.statements[n].operation != "written"]
-        return replace(statement, scope=max((self.statements[n].scope for n in visible), default=0))
+        scope = max((self.statements[n].scope for n in visible), default=0)
+        return statement._replace(scope=scope) if scope else statement
 
     def _simplified(self, operation: str, operands: tuple[int, ...]) -> int | None:
         if not self._nothing.isdisjoint(operands):

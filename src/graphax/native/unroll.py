@@ -151,6 +151,14 @@ class Unrolling:
         """True if all elements of an array are constants."""
         return all(self.builder.value(int(n)) is not None for n in numbers.ravel())
 
+    def present(self, numbers: Numbers) -> np.ndarray:
+        """1 for elements that are entries of a block, and 0 for those that it does not have."""
+        return np.array([not self.builder.is_nothing(int(n)) for n in numbers.ravel()], float).reshape(numbers.shape)
+
+    def is_stored(self, numbers: Numbers) -> bool:
+        """True if all elements of an array are in memory."""
+        return all(self.builder.statements[int(n)].operation in STORED for n in numbers.ravel())
+
     def at_step(self, rows: Numbers, step: int) -> Numbers:
         """In every step of a loop another row."""
         columns = rows.reshape(len(rows), -1).T
@@ -245,6 +253,12 @@ class Estimate(Unrolling):
 
     def is_known(self, numbers: Numbers) -> bool:
         return False
+
+    def is_stored(self, numbers: Numbers) -> bool:
+        return False
+
+    def present(self, numbers: Numbers) -> np.ndarray:
+        return np.ones(numbers.shape)
 
     def at_step(self, rows: Numbers, step: int) -> Numbers:
         return rows[0]

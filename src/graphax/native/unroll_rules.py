@@ -275,20 +275,3 @@ def _arg_extreme(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
         best = u.apply("select", better, term, best)
         place = u.apply("select", better, u.constants(number, dtype), place)
     return place
-
-
-@rule("dot_general")
-def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
-    (contracted_a, contracted_b), (batch_a, batch_b) = eqn.params["dimension_numbers"]
-    free_a = [n for n in range(a.ndim) if n not in (*contracted_a, *batch_a)]
-    free_b = [n for n in range(b.ndim) if n not in (*contracted_b, *batch_b)]
-    a = a.transpose((*contracted_a, *batch_a, *free_a))
-    b = b.transpose((*contracted_b, *batch_b, *free_b))
-    count = len(contracted_a)
-    shared = len(batch_a)
-    a = a.reshape((*a.shape, *(1,) * len(free_b)))
-    b = b.reshape((*b.shape[: count + shared], *(1,) * len(free_a), *b.shape[count + shared :]))
-    dtype = _jax.dtype(eqn.outvars[0])
-    if dtype != _jax.dtype(eqn.invars[0]):
-        a, b = (u.elements(lambda n: u.builder.convert(n, dtype), x) for x in (a, b))
-    return u.reduce("add", u.apply("mul", a, b), range(count), 0, dtype)
