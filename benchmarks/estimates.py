@@ -30,7 +30,7 @@ def estimated(task, points):
     pipeline = Pipeline(task.function, args, {}, Request(task.argnums))
     kernel = kernel_of(pipeline.program, pipeline.traced.args)
     ways = [
-        estimates.kernel(kernel.instructions, points),
+        estimates.kernel(kernel.instructions, kernel.executed, points),
         estimates.elimination(kernel.program, points),
         *pipeline.modes(points),
     ]

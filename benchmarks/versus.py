@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 ROUNDS = 15
@@ -65,6 +66,21 @@ def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any
     compiled = jax.jit(function)
     results = jax.block_until_ready(compiled(*args))
     return time.perf_counter() - start, compiled, results
+
+
+def in_a_loop(function: Callable, count: int) -> Callable:
+    """So many calls one after the other in one program, as a solver makes them; returns what the last one does."""
+
+    def repeated(*args: Any) -> Any:
+        def step(_: int, state: tuple[Any, Any]) -> tuple[Any, Any]:
+            given, _ = state
+            # XLA may not take the call out of the loop.
+            return jax.lax.optimization_barrier((given, function(*given)))
+
+        empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *args))
+        return jax.lax.fori_loop(0, count, step, (args, empty))[1]
+
+    return repeated
 
 
 def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = MOST_SECONDS) -> dict:

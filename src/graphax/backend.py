@@ -10,8 +10,8 @@ from jax.tree_util import tree_flatten, tree_unflatten
 
 from . import _jax
 from ._jax import Program
-from .errors import GraphaxError, NativeError
-from .estimates import Way, elimination, kernel
+from .errors import GraphaxError, LongCodeError, NativeError
+from .estimates import MANY_POINTS, Way, elimination, kernel
 from .labelled import nothing_told_apart
 from .notices import left_to_xla
 
@@ -62,30 +62,29 @@ def run(
     patient: bool = False,
     otherwise: Callable | None = None,
     better: Callable[[Program], Callable | None] | None = None,
+    candidates: Sequence[Callable] = (),
+    others: Sequence[Way] = (),
 ) -> Any:
     """``function(*args)``, which returns a pytree, on a backend.
 
     With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does, and arrays that the
-    function closes over are part of the code, in which zeros and ones cost less. Where there is no kernel,
-    ``otherwise`` is called in place of ``function``, if it is given; ``better`` may find something that XLA is quicker
-    with than with the traced program.
+    function closes over are part of the code, in which zeros and ones cost less. ``candidates`` are functions that
+    return the same, ``function`` among them; the first of which there is a kernel is taken, unless it is not
+    ``function`` and one of the ``others`` should be quicker. Where there is none, ``otherwise`` is called in place of
+    ``function``, if it is given; ``better`` may find something that XLA is quicker with than with the traced program.
     """
     # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
         return (otherwise or function)(*args)
-    flat = None
-    try:
-        _check_available(args, backend == "native")
-        flat = _Flat.of(function, args, _largest_held(patient))
-        return flat.run(_kernel(flat, backend == "native", patient))
-    except Exception as error:
-        if backend == "native":
-            raise
-        left_to_xla(str(error))
-    if flat is None or otherwise:
+    found = _found(function, args, backend == "native", patient, candidates, others)
+    if found.kernel is not None:
+        assert found.flat is not None
+        return found.flat.run(found.kernel)
+    left_to_xla(found.reason)
+    if found.flat is None or otherwise:
         return (otherwise or function)(*args)
-    instead = better(flat.program) if better else None
+    instead = better(found.flat.program) if better else None
     if instead:
         try:
             return instead(*args)
@@ -93,7 +92,59 @@ def run(
             # A mode of JAX refuses some functions that elimination takes: those with a custom_vjp, or a while loop.
             left_to_xla(f"elimination stays: {error}")
     # What has been traced is not traced again.
-    return flat.run(flat.program)
+    return found.flat.run(found.flat.program)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The first of several functions of which there is a kernel, traced; or the traced function, and why there is none.
+
+    Attributes:
+        flat: None if the function could not even be traced.
+        kernel: of ``function``.
+        reason: why there is no kernel.
+    """
+
+    function: Callable
+    flat: _Flat | None
+    kernel: "Kernel | None"
+    reason: str = ""
+
+
+def _found(
+    function: Callable,
+    args: Sequence[Any],
+    required: bool,
+    patient: bool,
+    candidates: Sequence[Callable],
+    others: Sequence[Way],
+) -> _Found:
+    flat, failure = None, None
+    for candidate in candidates or (function,):
+        if candidate is not function and failure is not None and not isinstance(failure, LongCodeError):
+            break
+        try:
+            _check_available(args, required)
+            traced = _Flat.of(candidate, args, _largest_held(patient))
+            flat = traced if candidate is function else flat
+            made = _kernel(traced, required, patient)
+            if candidate is function or required or _is_quickest(made, args, flat, others):
+                return _Found(candidate, traced, made)
+        except Exception as error:  # noqa: BLE001  whatever stands in the way of a kernel, XLA does without
+            failure = error if candidate is function else failure
+    assert failure is not None
+    if required:
+        raise failure
+    return _Found(function, flat, None, str(failure))
+
+
+def _is_quickest(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, others: Sequence[Way]) -> bool:
+    """Whether a kernel of passes should be quicker than XLA, which would take them one after the other."""
+    points = MANY_POINTS if _jax.is_mapped(args) else 1
+    ways = [*others, *([] if eliminated is None else [elimination(eliminated.program, points)])]
+    ours = kernel(made.instructions, made.executed, points)
+    alone = points == 1 and made.reason_for_xla_alone is not None
+    return not alone and all(ours.run < way.run for way in ways)
 
 
 def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:
@@ -183,27 +234,29 @@ def choice(
     backend: str,
     better: Callable[[Program], Any] | None = None,
     others: Sequence[Way] = (),
+    candidates: Sequence[Callable] = (),
 ) -> BackendChoice:
     """What `run` would do with traced arguments of these shapes; ``others`` are estimates of ways besides its own."""
     check_backend(backend)
     if backend == "xla":
         return BackendChoice("xla", "as asked for", "as asked for")
-    required, flat = backend == "native", None
-    try:
-        _check_available(args, required)
-        flat = _Flat.of(function, args, _largest_held(False))
-        found = _kernel(flat, required)
-    except Exception as error:
-        if required:
-            raise
-        instead = better(flat.program) if better and flat else None
+    found = _found(function, args, backend == "native", False, candidates, others)
+    if found.kernel is None:
+        instead = better(found.flat.program) if better and found.flat else None
         name = "xla" if instead is None else f"xla, by {instead.name}"
-        ways = (elimination(flat.program), *others) if flat else ()
-        return BackendChoice(name, str(error), str(error), ways)
-    ways = (kernel(found.instructions), elimination(flat.program), *others)
-    if found.failure is not None and not required:
-        return BackendChoice("xla", found.failure, found.reason_for_xla_on_gpu, ways)
-    size = f"{found.statements.operations:,} operations on single numbers"
-    alone = None if required else found.reason_for_xla_alone
+        ways = (elimination(found.flat.program), *others) if found.flat else ()
+        return BackendChoice(name, found.reason, found.reason, ways)
+    return _choice_of(found, backend == "native", others)
+
+
+def _choice_of(found: _Found, required: bool, others: Sequence[Way]) -> BackendChoice:
+    assert found.kernel is not None
+    made, label = found.kernel, getattr(found.function, "label", "")
+    eliminated = (elimination(found.flat.program),) if found.flat and not label else ()
+    ways = (kernel(made.instructions, made.executed), *eliminated, *others)
+    if made.failure is not None and not required:
+        return BackendChoice("xla", made.failure, made.reason_for_xla_on_gpu, ways)
+    size = f"{label}{', ' if label else ''}{made.statements.operations:,} operations on single numbers"
+    alone = None if required else made.reason_for_xla_alone
     reason = size + (f"; xla unless mapped: {alone}" if alone else "")
-    return BackendChoice("native", reason, found.reason_for_xla_on_gpu, ways)
+    return BackendChoice("native", reason, made.reason_for_xla_on_gpu, ways)

@@ -34,6 +34,10 @@ class NativeError(GraphaxError, ValueError):
         if self.equation is not None:
             return self
         place = f" ({source})" if source else ""
-        named = NativeError(f"the native backend cannot take {equation}{place}: {self}")
+        named = type(self)(f"the native backend cannot take {equation}{place}: {self}")
         named.equation = equation
         return named
+
+
+class LongCodeError(NativeError):
+    """A function of which the code of a kernel would be too long, or take too long to compile."""

@@ -18,8 +18,18 @@ _STARTED, _MOVED = 50e-9, 0.1e-9
 _OF_ELIMINATION = 1.5
 # How many equations JAX's modes make of one, and in how many the elements of all tangents or cotangents are.
 _FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
-# An instruction of a kernel for a point: alone, and as one of many in a vector.
-_ALONE, _IN_VECTOR = 0.3e-9, 0.05e-9
+# An instruction of a kernel for a point: alone, and as one of many in a vector; in code of more instructions than the
+# caches next to a core hold, and in any other.
+_ALONE, _IN_VECTOR, _IN_LONG_CODE, _LONGEST_CACHED = 0.15e-9, 0.02e-9, 0.04e-9, 40_000
+# How many instructions a statement is, and how many statements a pass of a mode has for each of the function; forward
+# passes write columns, which takes as long as statements do.
+_INSTRUCTIONS, _OF_A_PASS = 1.2, {"jax.jacfwd": 2.5, "jax.jacrev": 2.0}
+# How many statements the local derivatives have for each of the function.
+_LOCAL = 2
+# A kernel of fewer instructions is not looked at twice.
+_LONG_CODE = 6_000
+# How often a program is called until what compiling takes has paid: with one point, and with many.
+_CALLS_ALONE, _CALLS = 100_000, 1_000
 # What handing over to JAX and back takes, whatever is called.
 _CALLED = 5e-6
 # One thread of a GPU: a statement, an instruction of an elementary function, which waits for the one before, and an
@@ -78,10 +88,31 @@ def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) ->
     ]
 
 
-def kernel(instructions: int, points: int = 1) -> Way:
-    """A kernel of so many instructions."""
-    each = _ALONE if points == 1 else _IN_VECTOR
-    return Way("kernel", _CALLED + each * instructions * points, compiling_kernel(instructions))
+def kernel(instructions: int, executed: int, points: int = 1, name: str = "kernel") -> Way:
+    """A kernel of so many instructions, of which so many are executed: those of loops more than once."""
+    in_vector = _IN_LONG_CODE if instructions > _LONGEST_CACHED else _IN_VECTOR
+    each = _ALONE if points == 1 else in_vector
+    return Way(name, _CALLED + each * executed * points, compiling_kernel(instructions))
+
+
+def kernel_of_plan(operations: int, arithmetic: int, points: int = 1) -> Way:
+    """A kernel of a plan of so many operations, for a function of so many statements."""
+    instructions = round(_INSTRUCTIONS * (operations + _LOCAL * arithmetic))
+    return kernel(instructions, instructions, points)
+
+
+def kernel_of_passes(mode: str, count: int, arithmetic: int, points: int = 1) -> Way:
+    """A kernel with a loop of so many passes of a mode, for a function of so many statements."""
+    once, each = _INSTRUCTIONS * arithmetic, _INSTRUCTIONS * arithmetic * _OF_A_PASS[mode]
+    return kernel(round(once + each), round(once + count * each), points, f"passes of {mode}")
+
+
+def pays(way: Way, kernel: Way, points: int) -> bool:
+    """Whether a way is better than a long kernel, after as many calls as one may expect."""
+    calls = _CALLS_ALONE if points == 1 else _CALLS
+    if kernel.compile < compiling_kernel(_LONG_CODE):
+        return False
+    return way.compile + calls * way.run < kernel.compile + calls * kernel.run
 
 
 def better_mode(ours: Program, modes: Sequence[Way], points: int) -> str | None:
@@ -122,10 +153,10 @@ def _size(program: Program) -> tuple[int, int]:
 
 
 def elements_computed(program: Program) -> int:
-    return sum(map(_elements, _jax.all_equations(program.equations)))
+    return sum(map(elements_of_equation, _jax.all_equations(program.equations)))
 
 
-def _elements(eqn: Any) -> int:
+def elements_of_equation(eqn: Any) -> int:
     """How many elements an equation computes; one of a matrix product is a sum of as many as it contracts."""
     computed = elements_of(eqn.outvars)
     if eqn.primitive.name != "dot_general":

@@ -21,7 +21,6 @@ from .loop import Way
 from .passing import LoopBlock, pull, push, run_forward
 from .plan import Drop, Edge, Instruction, Plan
 from .structure import zero
-from .trace import Traced
 
 Blocks = dict[Edge, EdgeBlock]
 
@@ -141,41 +140,6 @@ class Accumulation:
             for atom, row in zip(atoms, blocks, strict=False)
         ]
         return [_jax.typed_like(x, atom) for x, atom in zip(outputs, atoms, strict=True)][self.first :], result
-
-
-@dataclass(frozen=True, eq=False)
-class PlainMode:
-    """A derivative program as a mode of JAX has it; like an `Accumulation` that is dense.
-
-    Attributes:
-        traced: the function.
-        first: outputs before the one of this number are left out.
-        name: of the mode.
-    """
-
-    traced: Traced
-    first: int = 0
-    name: str = "jax.jacfwd"
-
-    @property
-    def is_possible(self) -> bool:
-        """Whether arguments and results are real numbers, without collectives between them."""
-        program = self.traced.program
-        ends = (*program.inputs, *program.outputs[: self.traced.out_count])
-        real = all(jax.dtypes.issubdtype(_jax.dtype(atom), np.floating) for atom in ends)
-        return real and not any(map(_jax.is_collective, program.equations))
-
-    def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
-        count, atoms = self.traced.out_count, self.traced.program.outputs
-
-        def outputs(*args: Any) -> tuple[list[Any], list[Any]]:
-            found = self.traced.program(*args)
-            return found[:count], found
-
-        mode = {"jax.jacfwd": jax.jacfwd, "jax.jacrev": jax.jacrev}[self.name]
-        rows, found = mode(outputs, tuple(range(len(args))), has_aux=True)(*args)
-        result = [[_jax.typed_like(x, atom) for x in row] for atom, row in zip(atoms, rows, strict=False)]
-        return [_jax.typed_like(x, atom) for x, atom in zip(found, atoms, strict=True)][self.first :], result
 
 
 def _result_blocks(derivation: Derivation, found: Mapping[Edge, EdgeBlock]) -> list[list[JacobianBlock]]:

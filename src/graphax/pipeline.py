@@ -8,9 +8,19 @@ from typing import Any
 from . import _jax, backend
 from ._jax import Program
 from .derive import Derivation, derive
-from .estimates import MANY_POINTS, Way, better_mode, elements_of, plain_modes
-from .execute import Accumulation, PlainMode
+from .estimates import (
+    MANY_POINTS,
+    Way,
+    better_mode,
+    elements_of,
+    kernel_of_passes,
+    kernel_of_plan,
+    pays,
+    plain_modes,
+)
+from .execute import Accumulation
 from .graph import ComputationGraph
+from .modes import FORWARD, REVERSE, Passes, PlainMode, arithmetic
 from .order import Order, loaded
 from .plan import Plan
 from .trace import Request, Traced, trace
@@ -77,13 +87,42 @@ class Pipeline:
 
     def choice(self, name: str) -> backend.BackendChoice:
         """What a backend would run under `jax.jit`, and why."""
-        return backend.choice(self.program, self.traced.args, name, self.better, self.modes(1))
+        return backend.choice(self.program, self.traced.args, name, self.better, self.modes(1), self.candidates)
 
     def run(self, name: str) -> tuple[list[Any], Any]:
         """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
         program = replace(self.program, backend="xla") if name == "xla" else self.program
-        outputs, blocks = backend.run(program, self.traced.args, name, better=self.better)
+        candidates, others = ((), ()) if name == "xla" else (self.candidates, self.modes(self._points))
+        outputs, blocks = backend.run(
+            program, self.traced.args, name, better=self.better, candidates=candidates, others=others
+        )
         return outputs, self.traced.nest(blocks)
+
+    @cached_property
+    def candidates(self) -> tuple[Callable, ...]:
+        """What may become a kernel, in the order in which to try: elimination, and passes of JAX's modes in a loop.
+
+        Passes are less code. They come first where elimination is so long that they should pay.
+        """
+        # A thread of a GPU has no room for what passes share.
+        if self.sparse or not self.is_automatic or _jax.computes_on_gpu():
+            return (self.program,)
+        points = self._points
+        operations, statements = self.plan.cost().operations, arithmetic(self.traced.program)
+        ways = {
+            passes: kernel_of_passes(passes.name, passes.count, statements, points)
+            for passes in (Passes(self.traced, self.program.first, name) for name in (FORWARD, REVERSE))
+            if passes.is_possible
+        }
+        eliminated = kernel_of_plan(operations, statements, points)
+        quickest = sorted(ways, key=lambda passes: ways[passes].run)
+        first = [passes for passes in quickest[:1] if pays(ways[passes], eliminated, points)]
+        return (*first, self.program, *(passes for passes in quickest if passes not in first))
+
+    @property
+    def _points(self) -> int:
+        """How many points to expect; a `jax.vmap` outside of a `jax.jit` is not known yet."""
+        return MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
 
     def better(self, eliminated: Program) -> PlainMode | None:
         """A mode of JAX, where XLA is clearly quicker with it than with a program of elimination.
@@ -93,8 +132,7 @@ class Pipeline:
         mode = PlainMode(self.traced, self.program.first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
-        points = MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
-        name = better_mode(eliminated, self.modes(points), points)
+        name = better_mode(eliminated, self.modes(self._points), self._points)
         return None if name is None else replace(mode, name=name)
 
     def modes(self, points: int) -> list[Way]:

@@ -8,7 +8,7 @@ import pytest
 import graphax as gx
 from graphax import _jax, estimates, pipeline
 from graphax.estimates import MANY_POINTS, better_mode, elimination, kernel, plain_modes
-from graphax.execute import PlainMode
+from graphax.modes import PlainMode
 from graphax.pipeline import Pipeline
 from graphax.trace import Request
 
@@ -35,7 +35,7 @@ def test_more_work_takes_longer():
     assert elimination(short).run < elimination(long).run
     assert elimination(long).run < elimination(long, MANY_POINTS).run
     assert elimination(short).compile < elimination(long).compile
-    assert kernel(100).run < kernel(10_000).run < kernel(10_000, MANY_POINTS).run
+    assert kernel(100, 100).run < kernel(10_000, 10_000).run < kernel(10_000, 10_000, MANY_POINTS).run
 
 
 @pytest.mark.parametrize(("inputs", "outputs", "best"), [(2, 300, "jax.jacfwd"), (300, 2, "jax.jacrev")])

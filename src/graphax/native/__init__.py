@@ -11,7 +11,7 @@ from math import prod
 
 from .. import _jax
 from .._jax import Program
-from ..errors import NativeError
+from ..errors import LongCodeError, NativeError
 from ..estimates import compiling_kernel, compiling_xla
 from . import contraction_rules, control_rules, cuda, eigen_rules, host, linear_rules, picking
 from .handler import interface_version
@@ -95,14 +95,14 @@ def _limit_unasked(program: Program, mapped: bool) -> int:
 
 def _check_results(operations: int, results: int, limit: int) -> None:
     if operations + STATEMENTS_OF_A_RESULT * results > limit:
-        raise NativeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")
+        raise LongCodeError(f"compiling {operations:,} operations and {results:,} elements of results would take long")
 
 
 def _check_patience(length: int, program: Program) -> None:
     """Refuse what takes much longer to compile than by XLA, where it is not known that there are many points."""
     equations = sum(1 for _ in _jax.all_equations(program.equations))
     if compiling_kernel(length) > PATIENCE * compiling_xla(equations):
-        raise NativeError(f"compiling {length:,} instructions for one point would take longer than by XLA")
+        raise LongCodeError(f"compiling {length:,} instructions for one point would take longer than by XLA")
 
 
 def _check_worth(statements: Statements, results: int, mapped: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Literal, Program, Var
 from ..bodies import while_programs
-from ..errors import NativeError
+from ..errors import LongCodeError, NativeError
 from .emit import kind_of
 from .unroll import Numbers, Unrolling
 from .unroll_rules import one_of, rule
@@ -106,11 +106,11 @@ class _Scan:
     def written_out(self) -> list[Numbers]:
         u, carry, rows = self.u, list(self.start), []
         if self.length > u.limit:
-            raise NativeError(f"more than {u.limit:,} steps are not written out")
+            raise LongCodeError(f"more than {u.limit:,} steps are not written out")
         steps = range(self.length)
         for step in reversed(steps) if self.backward else steps:
             if u.count > u.limit:
-                raise NativeError(f"more than {u.limit:,} statements are needed once the loop is unrolled")
+                raise LongCodeError(f"more than {u.limit:,} statements are needed once the loop is unrolled")
             results = u.run(self.body, [*self.constants, *carry, *(x[step] for x in self.sliced)])
             carry = results[: len(carry)]
             rows.append(results[len(carry) :])

@@ -130,10 +130,16 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
 }  # fmt: skip
 
 
-def instructions(program: Statements) -> int:
-    """About how many instructions a program is on vectors, apart from those that put results into their places."""
-    kinds = Counter((s.operation, s.kind, len(s.operands)) for s in program.statements)
-    return sum(count * _instructions_of(*kind) for kind, count in kinds.items())
+def instructions(program: Statements, executed: bool = False) -> int:
+    """About how many instructions a program is on vectors, apart from those that put results into their places.
+
+    With ``executed``, those of loops count as often as they run.
+    """
+    kinds = Counter((s.operation, s.kind, len(s.operands), s.scope) for s in program.statements)
+    return sum(
+        count * _instructions_of(*kind) * (program.times[scope] if executed else 1)
+        for (*kind, scope), count in kinds.items()
+    )
 
 
 @lru_cache(1024)

@@ -83,6 +83,11 @@ class Kernel:
         """About how many instructions the code for a block of points has."""
         return instructions(self.statements) + _STORING * results_outside(self.statements)
 
+    @cached_property
+    def executed(self) -> int:
+        """About how many instructions run for a block of points."""
+        return instructions(self.statements, True) + _STORING * sum(map(len, self.statements.results))
+
     @property
     def has_loops(self) -> bool:
         """Whether loops of the function are loops of the kernel; those of contractions are not meant."""

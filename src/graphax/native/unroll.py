@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _jax
 from .._jax import Literal, Program
-from ..errors import NativeError
+from ..errors import LongCodeError, NativeError
 from ..estimates import elements_computed
 from ..indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
 from .emit import kind_of
@@ -311,8 +311,8 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
 
 
-def _too_many(limit: int) -> NativeError:
-    return NativeError(f"more than {limit:,} statements are needed once arrays are taken apart")
+def _too_many(limit: int) -> LongCodeError:
+    return LongCodeError(f"more than {limit:,} statements are needed once arrays are taken apart")
 
 
 def _within(number: float, dtype: Any) -> Any:

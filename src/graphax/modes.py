@@ -1,0 +1,129 @@
+"""Derivative programs by JAX's own modes: all passes at once, or one after the other in the loop of a kernel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from . import _jax
+from ._jax import Program
+from .estimates import elements_of_equation
+from .rule import only_renames
+from .trace import Traced
+
+FORWARD, REVERSE = "jax.jacfwd", "jax.jacrev"
+
+
+def arithmetic(program: Program) -> int:
+    """About how many statements a program has where arrays are taken apart: what only moves elements has none."""
+    equations = _jax.all_equations(program.equations)
+    return sum(elements_of_equation(eqn) for eqn in equations if not only_renames(eqn.primitive.name))
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """A mode of JAX; as a program from flat arguments to flat outputs and a dense Jacobian, like an `Accumulation`.
+
+    Attributes:
+        traced: the function.
+        first: outputs before the one of this number are left out.
+        name: of the mode.
+    """
+
+    traced: Traced
+    first: int = 0
+    name: str = FORWARD
+
+    @cached_property
+    def is_possible(self) -> bool:
+        """Whether arguments and results are real numbers, without collectives between them."""
+        ends = (*self.traced.program.inputs, *self._atoms)
+        real = all(jax.dtypes.issubdtype(_jax.dtype(atom), np.floating) for atom in ends)
+        return real and not any(map(_jax.is_collective, self.traced.program.equations))
+
+    @property
+    def _atoms(self) -> list[Any]:
+        """The outputs that are differentiated."""
+        return list(self.traced.program.outputs[: self.traced.out_count])
+
+    def _finished(self, outputs: list[Any], rows: list[list[Any]]) -> tuple[list[Any], list[list[Any]]]:
+        atoms = self.traced.program.outputs
+        result = [[_jax.typed_like(x, atom) for x in row] for atom, row in zip(atoms, rows, strict=False)]
+        return [_jax.typed_like(x, atom) for x, atom in zip(outputs, atoms, strict=True)][self.first :], result
+
+
+@dataclass(frozen=True, eq=False)
+class PlainMode(Mode):
+    """All passes side by side, as JAX itself has them."""
+
+    def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
+        def outputs(*args: Any) -> tuple[list[Any], list[Any]]:
+            found = self.traced.program(*args)
+            return found[: self.traced.out_count], found
+
+        mode = {FORWARD: jax.jacfwd, REVERSE: jax.jacrev}[self.name]
+        rows, found = mode(outputs, tuple(range(len(args))), has_aux=True)(*args)
+        return self._finished(found, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Passes(Mode):
+    """One pass after the other, in a loop: code for one of them is short, and as quick as that of all in a kernel."""
+
+    @property
+    def label(self) -> str:
+        return f"one pass of {self.name} after the other"
+
+    @cached_property
+    def is_possible(self) -> bool:
+        """Whether there is a loop, of numbers of one type."""
+        ends = (*self.traced.program.inputs, *self._atoms)
+        return self.count > 1 and len({_jax.dtype(atom) for atom in ends}) == 1 and Mode(self.traced).is_possible
+
+    @property
+    def count(self) -> int:
+        atoms = self.traced.program.inputs if self.name == FORWARD else self._atoms
+        return sum(prod(_jax.shape(atom)) for atom in atoms)
+
+    def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
+        given = [np.shape(argument) for argument in args]
+        taken = [_jax.shape(atom) for atom in self._atoms]
+
+        def outputs(x: Any) -> tuple[Any, list[Any]]:
+            parts = [jnp.reshape(x[begin:end], shape) for shape, begin, end in _ranges(given)]
+            found = self.traced.program(*parts)
+            return _joined(found[: self.traced.out_count]), found
+
+        x = _joined(args)
+        if self.name == FORWARD:
+            _, tangents, found = jax.linearize(outputs, x, has_aux=True)
+            matrix = lax.map(tangents, _seeds(x)).T
+        else:
+            y, cotangents, found = jax.vjp(outputs, x, has_aux=True)
+            matrix = lax.map(lambda seed: cotangents(seed)[0], _seeds(y))
+        jacobian = [
+            [jnp.reshape(matrix[top:low, left:right], (*out, *inp)) for inp, left, right in _ranges(given)]
+            for out, top, low in _ranges(taken)
+        ]
+        return self._finished(found, jacobian)
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return jnp.concatenate([jnp.ravel(x) for x in arrays])
+
+
+def _seeds(x: Any) -> Any:
+    return jnp.eye(x.size, dtype=x.dtype)
+
+
+def _ranges(shapes: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], int, int]]:
+    """Each shape, with where its elements begin and end among those of all."""
+    ends = [0, *accumulate(map(prod, shapes))]
+    return [(shape, *ends_of) for shape, ends_of in zip(shapes, pairwise(ends), strict=True)]
