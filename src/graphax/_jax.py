@@ -195,6 +195,19 @@ def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
             yield from all_equations(inner.eqns)
 
 
+# How many steps a loop has that ends when a condition says so, where a number is needed.
+SOME_STEPS = 10
+
+
+def repeated_equations(equations: Iterable[JaxprEqn], times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
+    """Like `all_equations`, each with how often it runs."""
+    for eqn in equations:
+        yield eqn, times
+        steps = eqn.params.get("length", SOME_STEPS) if eqn.primitive.name in ("scan", "while") else 1
+        for inner in core.jaxprs_in_params(eqn.params):
+            yield from repeated_equations(inner.eqns, times * steps)
+
+
 def has_loops(program: Program) -> bool:
     return any(eqn.primitive.name in ("scan", "while") for eqn in all_equations(program.equations))
 

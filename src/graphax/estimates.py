@@ -32,10 +32,12 @@ _LONG_CODE = 6_000
 _CALLS_ALONE, _CALLS = 100_000, 1_000
 # What handing over to JAX and back takes, whatever is called.
 _CALLED = 5e-6
-# One thread of a GPU: a statement, an instruction of an elementary function, which waits for the one before, and an
-# element of a result. XLA on a GPU: the first kernel that it starts, and others for each equation.
-_STATEMENT, _IN_FUNCTION, _STORED = 1e-9, 2.4e-9, 20e-9
-_LAUNCHES_START, _LAUNCHED = 5e-6, 0.14e-6
+# On a GPU: what starting takes. A thread waits for the code of every instruction, unless it has run before, and for the
+# elements of results that a warp stores together. XLA launches kernels for its equations, most of which are fused;
+# those that solve wait for each other, and steps of loops for the host.
+_ON_GPU, _FETCHED, _RUN_AGAIN, _STORED = 5e-6, 1.6e-9, 0.9e-9, 20e-9
+_LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.02e-6, 20e-6, 5e-6, 0.15e-12
+_SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 
@@ -123,14 +125,19 @@ def better_mode(ours: Program, modes: Sequence[Way], points: int) -> str | None:
     return best.name if best.run < _CLEARLY * elimination(ours, points).run else None
 
 
-def one_thread(statements: int, in_functions: int, results: int) -> float:
-    """What a thread of a GPU takes for so many statements, instructions of elementary functions, and results."""
-    return _STATEMENT * statements + _IN_FUNCTION * in_functions + _STORED * results
+def kernel_on_gpu(instructions: int, executed: int, results: int) -> float:
+    """What a kernel with so many elements of results takes on a GPU, for so few points that it is not busy."""
+    return _ON_GPU + _FETCHED * instructions + _RUN_AGAIN * (executed - instructions) + _STORED * results
 
 
-def launches(equations: int) -> float:
-    """What the kernels take that XLA makes of so many equations of small arrays, on a GPU."""
-    return _LAUNCHES_START + _LAUNCHED * equations
+def xla_on_gpu(program: Program, points: int) -> float:
+    """What the kernels take that XLA makes of a program, on a GPU."""
+    seconds = _ON_GPU
+    for eqn, times in _jax.repeated_equations(program.equations):
+        each = _SOLVED if eqn.primitive.name in _SOLVERS else _LAUNCHED
+        steps = eqn.params.get("length", _jax.SOME_STEPS) if eqn.primitive.name in ("scan", "while") else 0
+        seconds += times * (each + _MOVED_ON_GPU * points * elements_of_equation(eqn) + _STEP * steps)
+    return seconds
 
 
 def has_long_sums(program: Program) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from ..estimates import launches, one_thread
+from ..estimates import kernel_on_gpu, xla_on_gpu
 from ..notices import left_to_xla
 from . import cuda, host
 from .handler import chunk_size
@@ -38,10 +38,8 @@ _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
 # An element of a result is turned from lanes into neighbours, and stored for each point.
 _STORING = 8
 
-# Up to so many points a GPU takes as long as for one.
-_FEW_POINTS = 256
-# In every step of a loop; a thread of a GPU is slower than the many that XLA has for a large step of one point.
-_MOST_STATEMENTS_OF_A_THREAD = 1_000
+# Up to so many points a GPU is not busy, and a kernel takes as long as for one.
+_FEW_POINTS = 16_384
 
 # A step of a loop waits for the one before it, so short ones leave the processor idle unless there are several vectors,
 # as many as registers allow: statements of a step at most, and vectors.
@@ -172,20 +170,16 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
     reason = kernel.reason_for_xla_on_gpu
     if reason and kernel.required:
         raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
-    few = (batch or 1) <= _FEW_POINTS and not (batch and kernel.has_loops)
-    if reason or (few and not kernel.required and not _is_worth_a_thread(kernel)):
+    if reason or (not kernel.required and not _is_quick_on_gpu(kernel, batch or 1)):
         return None
     return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched))
 
 
-def _is_worth_a_thread(kernel: Kernel) -> bool:
-    """Whether one thread is quicker with a single point than the kernels that XLA would start one after the other."""
+def _is_quick_on_gpu(kernel: Kernel, points: int) -> bool:
+    """Whether a thread for each point should be quicker than the kernels of XLA, which share out single points too."""
     program = kernel.statements
-    if kernel.has_loops:
-        return program.operations <= _MOST_STATEMENTS_OF_A_THREAD
-    in_functions = instructions(program) - len(program.statements)
-    one = one_thread(program.operations, in_functions, sum(map(len, program.results)))
-    return one < launches(len(kernel.program.equations))
+    ours = kernel_on_gpu(instructions(program), instructions(program, True), sum(map(len, program.results)))
+    return points > _FEW_POINTS or ours < xla_on_gpu(kernel.program, points)
 
 
 def _has_results(kernel: Kernel, batch: Any) -> bool:
