@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from .bundles import terms_in
 from .errors import OrderError
-from .plan import Elimination, make_plan
 from .positions import Listed
+from .prices import Tally, counted, peak
 from .structure import digits_of
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # What other orders are compared with.
 BASELINES = ("fwd", "rev", "markowitz")
-# A number that is written and read again takes as long as so many operations.
-_MOVING = 4
 # `auto` tries the costly presets only on graphs of up to so many vertices.
 _AUTO_LIMIT = 1500
 # Nor on graphs whose blocks list more positions than this: products of long lists take time to find.
@@ -44,12 +42,12 @@ def _reverse(graph: ComputationGraph) -> Iterable[int]:
     return reversed(graph.intermediates)
 
 
-def _greedy(graph: ComputationGraph, score: Callable[[Elimination, int], float], reach: int = 1) -> list[int]:
+def _greedy(graph: ComputationGraph, score: Callable[[Tally, int], float], reach: int = 1) -> list[int]:
     """Eliminate the vertex with the lowest score, ties by number, again and again.
 
     A score depends on what lies within ``reach`` edges of a vertex, so only neighbours that near are scored again.
     """
-    state = Elimination(graph)
+    state = Tally(graph)
     current = {vertex: score(state, vertex) for vertex in graph.intermediates}
     queue = [(value, vertex) for vertex, value in current.items()]
     heapq.heapify(queue)
@@ -74,7 +72,7 @@ def _greedy(graph: ComputationGraph, score: Callable[[Elimination, int], float],
 
 def _markowitz(graph: ComputationGraph) -> Iterable[int]:
     """The vertex that takes the fewest raw multiplications now: the least Markowitz degree."""
-    return _greedy(graph, Elimination.degree)
+    return _greedy(graph, Tally.degree)
 
 
 def _relative_markowitz(graph: ComputationGraph) -> Iterable[int]:
@@ -114,11 +112,11 @@ def _lmmd(graph: ComputationGraph) -> Iterable[int]:
     def weight(vertices: Iterable[int]) -> int:
         return sum(size[v] for v in vertices)
 
-    def score(state: Elimination, vertex: int) -> float:
+    def score(state: Tally, vertex: int) -> float:
         before, after = state.predecessors[vertex], state.successors[vertex]
         increase = 0
         for p in before:
-            new = weight(after.keys() - state.successors[p].keys())
+            new = weight(after - state.successors[p])
             increase += weight(state.predecessors[p]) * (new - size[vertex])
         for s in after:
             new = weight(before.keys() - state.predecessors[s].keys())
@@ -132,7 +130,7 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
     """The vertex whose elimination adds the fewest edges, by elements."""
     size = {v: _elements(graph, v) for v in graph.vertices}
 
-    def score(state: Elimination, vertex: int) -> float:
+    def score(state: Tally, vertex: int) -> float:
         before, after = state.predecessors[vertex], state.successors[vertex]
         return sum(size[p] * size[s] for p in before for s in after if s not in state.successors[p])
 
@@ -141,7 +139,7 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
 
 def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int]:
     """Repeatedly eliminate the vertices with one successor, then the rest; both in the order ``along``."""
-    state, rest = Elimination(graph), list(along)
+    state, rest = Tally(graph), list(along)
     order: list[int] = []
     while True:
         before = len(order)
@@ -169,11 +167,10 @@ def _auto(graph: ComputationGraph) -> Iterable[int]:
     quick = len(graph.intermediates) > _AUTO_LIMIT or _listed(graph) > _AUTO_LISTED
     names = ("rev", "fwd", "preelim_rev", "markowitz") if quick else [name for name in PRESETS if name != "auto"]
 
-    def cost(vertices: tuple[int, ...]) -> tuple[int, int]:
-        plan = make_plan(graph, vertices)
-        return plan.cost().operations + _MOVING * plan.moved, plan.cost().peak
-
-    return min((preset_vertices(name, graph) for name in names), key=cost)
+    orders = dict.fromkeys(preset_vertices(name, graph) for name in names)
+    costs = {vertices: counted(graph, vertices) for vertices in orders}
+    best = [vertices for vertices in orders if costs[vertices] == min(costs.values())]
+    return best[0] if len(best) == 1 else min(best, key=lambda vertices: peak(graph, vertices))
 
 
 def _listed(graph: ComputationGraph) -> int:
