@@ -5,13 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
-from .bundles import terms_in
 from .errors import OrderError
-from .positions import Listed
-from .prices import Tally, counted, peak
-from .structure import digits_of
+from .prices import Prices, Tally, counted, peak, prices_of
+from .refine import refined
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -20,8 +19,10 @@ if TYPE_CHECKING:
 BASELINES = ("fwd", "rev", "markowitz")
 # `auto` tries the costly presets only on graphs of up to so many vertices.
 _AUTO_LIMIT = 1500
-# Nor on graphs whose blocks list more positions than this: products of long lists take time to find.
+# Nor on graphs whose blocks list more positions than this: products of long lists take time to find. Such graphs are
+# not refined either.
 _AUTO_LISTED = 1 << 17
+_QUICK = ("rev", "fwd", "preelim_rev", "markowitz")
 
 
 @lru_cache(512)
@@ -47,7 +48,7 @@ def _greedy(graph: ComputationGraph, score: Callable[[Tally, int], float], reach
 
     A score depends on what lies within ``reach`` edges of a vertex, so only neighbours that near are scored again.
     """
-    state = Tally(graph)
+    state = Tally(prices_of(graph))
     current = {vertex: score(state, vertex) for vertex in graph.intermediates}
     queue = [(value, vertex) for vertex, value in current.items()]
     heapq.heapify(queue)
@@ -139,7 +140,7 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
 
 def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int]:
     """Repeatedly eliminate the vertices with one successor, then the rest; both in the order ``along``."""
-    state, rest = Tally(graph), list(along)
+    state, rest = Tally(prices_of(graph)), list(along)
     order: list[int] = []
     while True:
         before = len(order)
@@ -163,20 +164,29 @@ def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _auto(graph: ComputationGraph) -> Iterable[int]:
+    """The cheapest of the presets by folded operations, made better for a share of the time to compile."""
+    # Prices of its own: what is known beforehand counts, and must not depend on what the process did before.
+    prices = Prices(graph)
+    best = cheapest_preset(graph, prices)
+    return best if _has_long_lists(prices) else refined(graph, prices, best)
+
+
+def cheapest_preset(graph: ComputationGraph, prices: Prices) -> tuple[int, ...]:
     """The cheapest of the presets by folded operations; on large graphs of those that cost little to find."""
-    quick = len(graph.intermediates) > _AUTO_LIMIT or _listed(graph) > _AUTO_LISTED
-    names = ("rev", "fwd", "preelim_rev", "markowitz") if quick else [name for name in PRESETS if name != "auto"]
-
+    quick = len(graph.intermediates) > _AUTO_LIMIT or _has_long_lists(prices)
+    names = _QUICK if quick else [name for name in PRESETS if name != "auto"]
     orders = dict.fromkeys(preset_vertices(name, graph) for name in names)
-    costs = {vertices: counted(graph, vertices) for vertices in orders}
-    best = [vertices for vertices in orders if costs[vertices] == min(costs.values())]
-    return best[0] if len(best) == 1 else min(best, key=lambda vertices: peak(graph, vertices))
+    costs, least = dict[tuple[int, ...], float](), inf
+    # Forward order comes last: where it is dear, so is counting it.
+    for vertices in reversed(orders):
+        costs[vertices] = counted(prices, vertices, least)
+        least = min(least, costs[vertices])
+    best = [vertices for vertices in orders if costs[vertices] == least]
+    return best[0] if len(best) == 1 else min(best, key=lambda vertices: peak(prices, vertices))
 
 
-def _listed(graph: ComputationGraph) -> int:
-    """How many positions all lists of a graph have together."""
-    digits = (d for edge in graph.edges.values() for term in terms_in(edge) for d in digits_of(term))
-    return sum(len(d.at) for d in digits if isinstance(d.at, Listed))
+def _has_long_lists(prices: Prices) -> bool:
+    return sum(prices.lists) > _AUTO_LISTED
 
 
 PRESETS: dict[str, Callable[[ComputationGraph], Iterable[int]]] = {

@@ -7,11 +7,14 @@ time that a plan takes, so presets and `graphax.refine` can compare many orders.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
-from .bundles import AnyEdge, Operation, Pick, ProductOperation, add, compose
+from .bundles import AnyEdge, Operation, Pick, ProductOperation, add, compose, terms_in
 from .plan import Edge, products_at
+from .positions import Listed
+from .structure import digits_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -22,6 +25,8 @@ _MOVING = 4
 Priced = tuple[int, int]
 # What a product has for the number of its structure if it is zero everywhere.
 _ZERO = -1
+# To pass a loop takes as long as so many products: there is a step to plan.
+_PASSAGE = 100
 
 
 class Prices:
@@ -34,9 +39,19 @@ class Prices:
         self.products: list[dict[int, Priced]] = []
         self.sums: list[dict[int, Priced]] = []
         self._raw: list[dict[int, int]] = []
+        # By a vertex beside a loop, and its edges.
+        self.passages: dict[tuple[int, tuple[Edge, ...]], dict[Edge, Priced]] = {}
+        # How many of all of these are known so far.
+        self.known = 0
         self.edges = [(target, source, self.number(edge)) for (target, source), edge in graph.edges.items()]
         self.vertices = tuple(graph.vertices)
         self.beside_loops = frozenset(vertex for edge in graph.loops for vertex in edge)
+
+    @cached_property
+    def lists(self) -> tuple[int, ...]:
+        """How many positions each list of the graph has."""
+        terms = (term for _, _, number in self.edges for term in terms_in(self.structures[number]))
+        return tuple(len(d.at) for term in terms for d in digits_of(term) if isinstance(d.at, Listed))
 
     def number(self, structure: AnyEdge) -> int:
         found = self._numbers.get(structure)
@@ -53,6 +68,7 @@ class Prices:
         made = compose(self.structures[outer], self.structures[inner])
         found = (_ZERO, 0) if made is None else (self.number(made.structure), operations(made))
         self.products[outer][inner] = found
+        self.known += 1
         self._raw[outer][inner] = 0 if made is None else made.raw_multiplications
         return found
 
@@ -60,6 +76,7 @@ class Prices:
         """The sum of two structures, which is looked up in ``sums`` from now on."""
         made = add(self.structures[left], self.structures[right])
         found = self.sums[left][right] = (self.number(made.structure), operations(made))
+        self.known += 1
         return found
 
     def raw(self, outer: int, inner: int) -> int:
@@ -89,8 +106,8 @@ class Tally:
     ``predecessors`` are the numbers of structures by target and source.
     """
 
-    def __init__(self, graph: ComputationGraph):
-        self._prices = prices_of(graph)
+    def __init__(self, prices: Prices):
+        self._prices = prices
         self.predecessors: dict[int, dict[int, int]] = {v: {} for v in self._prices.vertices}
         self.successors: dict[int, set[int]] = {v: set() for v in self._prices.vertices}
         for target, source, structure in self._prices.edges:
@@ -130,8 +147,15 @@ class Tally:
         return spent
 
     def _passed(self, vertex: int) -> dict[Edge, Priced]:
-        number, made = self._prices.number, self._together(vertex)
-        return {edge: (number(p.structure), operations(p)) if p else (_ZERO, 0) for edge, p in made.items()}
+        entering, leaving = self.predecessors[vertex].items(), self.successors[vertex]
+        edges = (*sorted(entering), *sorted((target, self.predecessors[target][vertex]) for target in leaving))
+        passages, number = self._prices.passages, self._prices.number
+        if (vertex, edges) not in passages:
+            made = self._together(vertex).items()
+            priced = {edge: (number(p.structure), operations(p)) if p else (_ZERO, 0) for edge, p in made}
+            passages[vertex, edges] = priced
+            self._prices.known += _PASSAGE
+        return passages[vertex, edges]
 
     def _together(self, vertex: int) -> dict[Edge, ProductOperation | None]:
         """The products at a vertex beside a loop: all of them pass through it in one go."""
@@ -140,8 +164,12 @@ class Tally:
         after = {target: known[self.predecessors[target][vertex]] for target in self.successors[vertex]}
         return products_at(before, after)
 
-    def undo(self) -> None:
-        """Take back the last elimination."""
+    def rewind(self, count: int) -> None:
+        """Take back the last few eliminations."""
+        for _ in range(count):
+            self._undo()
+
+    def _undo(self) -> None:
         vertex, before, after, changes = self._done.pop()
         for target, source, old in changes:
             if old is None:
@@ -155,6 +183,11 @@ class Tally:
             self.successors[source].add(vertex)
         self.predecessors[vertex], self.successors[vertex] = before, set(after)
 
+    def changed(self, count: int) -> dict[int, dict[int, int]]:
+        """The edges into all vertices that the last few eliminations have changed edges into, as they are now."""
+        targets = {target for _, _, after, _ in self._done[-count:] for target in after}
+        return {target: self.predecessors[target].copy() for target in targets if target in self.predecessors}
+
     def last_stored(self) -> tuple[int, int]:
         """By how many numbers the last elimination made edges grow, and how many are in those that it removed."""
         _, before, after, changes = self._done[-1]
@@ -162,6 +195,11 @@ class Tally:
         made = sum(structures[self.predecessors[target][source]].stored for target, source, _ in changes)
         replaced = sum(structures[old].stored for _, _, old in changes if old is not None)
         return made - replaced, sum(structures[number].stored for number in (*before.values(), *after.values()))
+
+    @property
+    def written(self) -> int:
+        """How many products and sums all eliminations have taken."""
+        return sum(1 + (old is not None) for *_, changes in self._done for _, _, old in changes)
 
     def degree(self, vertex: int) -> int:
         """The raw multiplications that eliminating ``vertex`` now would take: its Markowitz degree."""
@@ -171,23 +209,21 @@ class Tally:
         outers = [self.predecessors[target][vertex] for target in self.successors[vertex]]
         return sum(raw(outer, inner) for outer in outers for inner in before)
 
-    def price(self, vertex: int) -> int:
-        """The operations that eliminating ``vertex`` now would take."""
-        spent = self.eliminate(vertex)
-        self.undo()
-        return spent
+
+def counted(prices: Prices, vertices: Iterable[int], most: float = inf) -> float:
+    """The operations that eliminating in this order takes, with what loops move; infinite if more than ``most``."""
+    tally, spent = Tally(prices), 0
+    for vertex in vertices:
+        spent += tally.eliminate(vertex)
+        if spent > most:
+            return inf
+    return spent
 
 
-def counted(graph: ComputationGraph, vertices: Iterable[int]) -> int:
-    """The operations that eliminating in this order takes, with what loops move."""
-    tally = Tally(graph)
-    return sum(map(tally.eliminate, vertices))
-
-
-def peak(graph: ComputationGraph, vertices: Iterable[int]) -> int:
+def peak(prices: Prices, vertices: Iterable[int]) -> int:
     """The most numbers held at any time of eliminating in this order, like `Plan.peak`."""
-    tally, structures = Tally(graph), prices_of(graph).structures
-    most = live = sum(structures[number].stored for _, _, number in prices_of(graph).edges)
+    tally, structures = Tally(prices), prices.structures
+    most = live = sum(structures[number].stored for _, _, number in prices.edges)
     for vertex in vertices:
         tally.eliminate(vertex)
         made, gone = tally.last_stored()
