@@ -1,7 +1,7 @@
 """Orders that go forward through one part of a graph and in reverse through the other.
 
-Forward mode is cheap where few values enter a part, reverse mode where few leave it. So the parts meet where few values
-are alive.
+A cut is a set of values that all of the rest is computed from. Reverse mode is cheap for the part before a narrow cut,
+and forward mode for the part behind it. The values of the cut itself join both parts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ _CUTS, _APART = 4, 1 / 8
 
 def mixed_orders(graph: ComputationGraph) -> Iterator[tuple[int, ...]]:
     """Orders that cut the graph in two where it is narrow, and take each part forward or in reverse."""
-    vertices = graph.intermediates
+    vertices, last = graph.intermediates, _last_uses(graph)
     for place in islice(_apart(graph), _CUTS):
         first, second = vertices[:place], vertices[place:]
-        yield second[::-1] + first
-        yield second + first[::-1]
-        yield first[::-1] + second
+        cut = tuple(vertex for vertex in first if last[vertex] > first[-1])
+        before = tuple(vertex for vertex in first if last[vertex] <= first[-1])
+        yield before[::-1] + cut + second
+        yield second + before[::-1] + cut
+        yield second[::-1] + before + cut
 
 
 def _apart(graph: ComputationGraph) -> Iterator[int]:
@@ -42,9 +44,7 @@ def _apart(graph: ComputationGraph) -> Iterator[int]:
 def widths(graph: ComputationGraph) -> dict[int, int]:
     """For each intermediate vertex, the elements of all values up to it that are used behind it."""
     size = {number: prod(vertex.shape) for number, vertex in graph.vertices.items()}
-    last: dict[int, int] = {}
-    for target, source in graph.edges:
-        last[source] = max(target, last.get(source, target))
+    last = _last_uses(graph)
     ending: dict[int, int] = {}
     for source, target in last.items():
         ending[target] = ending.get(target, 0) + size[source]
@@ -54,3 +54,11 @@ def widths(graph: ComputationGraph) -> dict[int, int]:
         alive += (size[vertex] if vertex in last else 0) - ending.get(vertex, 0)
         found[vertex] = alive
     return {vertex: found[vertex] for vertex in graph.intermediates}
+
+
+def _last_uses(graph: ComputationGraph) -> dict[int, int]:
+    """The last vertex that uses each vertex."""
+    last: dict[int, int] = {}
+    for target, source in graph.edges:
+        last[source] = max(target, last.get(source, target))
+    return last

@@ -29,8 +29,8 @@ _TRACED, _ELIMINATED = 1e-3, 4.5e-6
 _STRUCTURE, _POSITIONS = 14, 64
 # How far vertices are moved: most gains are near, and cheap to find there.
 _REACHES = (8, 32)
-# Mixed orders get this share of all eliminations.
-_MIXED = 1 / 5
+# After this share of all eliminations no other mixed order is tried.
+_MIXED = 1 / 10
 
 
 def refined(graph: ComputationGraph, prices: Prices, vertices: tuple[int, ...]) -> tuple[int, ...]:
@@ -39,7 +39,7 @@ def refined(graph: ComputationGraph, prices: Prices, vertices: tuple[int, ...]) 
         return vertices
     tally = Tally(prices)
     operations = sum(map(tally.eliminate, vertices))
-    effort = Effort(prices, steps_for(graph, operations, tally.written))
+    effort = Effort(prices, int(SHARE * first_call(graph, operations, tally.written) / _ELIMINATED))
     tally.rewind(len(vertices))
     walk = _Walk(tally, effort, _cheapest_mixed(graph, tally, effort, vertices, operations))
     for reach in _REACHES:
@@ -47,8 +47,9 @@ def refined(graph: ComputationGraph, prices: Prices, vertices: tuple[int, ...]) 
     return tuple(walk.order)
 
 
-def steps_for(graph: ComputationGraph, operations: int, written: int) -> int:
-    """The eliminations that may be tried for an order of so many operations in so many products and sums.
+def first_call(graph: ComputationGraph, operations: int, written: int) -> float:
+    """Seconds that the first call of a function should take, with an order of so many operations in so many products
+    and sums.
 
     Whether XLA or a kernel runs the program is not known here, so what is quicker to compile counts.
     """
@@ -56,7 +57,7 @@ def steps_for(graph: ComputationGraph, operations: int, written: int) -> int:
     elements += sum(edge.stored for edge in graph.edges.values())
     equations = len(graph.vertices) + len(graph.edges) + written
     compiling = min(compiling_xla(equations), compiling_kernel(elements + operations))
-    return int(SHARE * (compiling + _TRACED * len(graph.vertices)) / _ELIMINATED)
+    return compiling + _TRACED * len(graph.vertices)
 
 
 class Effort:
@@ -73,6 +74,10 @@ class Effort:
         """Eliminations, and what finding structures is worth in them."""
         return self.tried + self._each * (self._prices.known - self._known)
 
+    @property
+    def is_left(self) -> bool:
+        return self.taken < self.limit
+
 
 def _cheapest_mixed(
     graph: ComputationGraph, tally: Tally, effort: Effort, vertices: tuple[int, ...], least: int
@@ -80,15 +85,13 @@ def _cheapest_mixed(
     """The cheapest of an order and mixed ones."""
     best = vertices
     for order in mixed_orders(graph):
-        spent = count = 0
-        for vertex in order:
-            spent += tally.eliminate(vertex)
+        count = spent = 0
+        while count < len(order) and spent < least and effort.is_left:
+            spent += tally.eliminate(order[count])
             count += 1
-            if spent >= least:
-                break
+            effort.tried += 1
         tally.rewind(count)
-        effort.tried += count
-        if spent < least:
+        if count == len(order) and spent < least:
             best, least = order, spent
         if effort.taken > _MIXED * effort.limit:
             break
@@ -131,7 +134,7 @@ class _Walk:
         moved = False
         for cursor in range(len(self.order)):
             while self.order[cursor] in self._open:
-                if self._effort.taken >= self._effort.limit:
+                if not self._effort.is_left:
                     self._rewind(cursor)
                     return False
                 if self._improve(cursor):
