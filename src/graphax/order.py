@@ -10,6 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .body_orders import refined_bodies
 from .errors import FingerprintError, OrderError
 from .presets import PRESETS, preset_vertices
 
@@ -29,7 +30,7 @@ class Order:
         form: that of the graph, see `ComputationGraph.form`; empty if it is not known. An order also fits a graph of
             this form with other numbers, for which more or fewer arguments were known when it was traced.
         bodies: orders for the bodies of loops, each with the vertex at whose elimination the loop is passed; may be
-            given as a dictionary. Steps of other loops are planned by the cheapest of a few presets.
+            given as a dictionary. Steps of other loops are planned by the cheapest of a few presets. `auto` refines these.
     """
 
     vertices: tuple[int, ...]
@@ -84,7 +85,9 @@ class Order:
         """
         order = loaded(order)
         if isinstance(order, str):
-            return graph.order(preset_vertices(order, graph), finder=order)
+            vertices = preset_vertices(order, graph)
+            bodies = refined_bodies(graph, vertices) if order == "auto" and graph.has_loops else ()
+            return graph.order(vertices, finder=order, bodies=bodies)
         if callable(order):
             order = order(graph)
         return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)

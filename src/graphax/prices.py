@@ -25,6 +25,8 @@ _MOVING = 4
 Priced = tuple[int, int]
 # What a product has for the number of its structure if it is zero everywhere.
 _ZERO = -1
+# To eliminate a vertex and to take that back takes as long as to look up so many products, besides its own.
+_ELIMINATION = 8
 # To pass a loop takes as long as so many products: there is a step to plan.
 _PASSAGE = 100
 
@@ -113,6 +115,8 @@ class Tally:
         for target, source, structure in self._prices.edges:
             self.predecessors[target][source] = structure
             self.successors[source].add(target)
+        # Products that were looked up so far, and eliminations in terms of them.
+        self.work = 0
         self._done: list[tuple[int, dict[int, int], dict[int, int], list[tuple[int, int, int | None]]]] = []
 
     def eliminate(self, vertex: int) -> int:
@@ -123,6 +127,7 @@ class Tally:
         after = {target: predecessors[target].pop(vertex) for target in successors.pop(vertex)}
         for source in before:
             successors[source].remove(vertex)
+        self.work += _ELIMINATION + len(before) * len(after)
         changes: list[tuple[int, int, int | None]] = []
         spent = 0
         for target, outer in after.items():
@@ -183,10 +188,11 @@ class Tally:
             self.successors[source].add(vertex)
         self.predecessors[vertex], self.successors[vertex] = before, set(after)
 
-    def changed(self, count: int) -> dict[int, dict[int, int]]:
-        """The edges into all vertices that the last few eliminations have changed edges into, as they are now."""
-        targets = {target for _, _, after, _ in self._done[-count:] for target in after}
-        return {target: self.predecessors[target].copy() for target in targets if target in self.predecessors}
+    def changed(self, count: int) -> dict[Edge, int]:
+        """The edges that the last few eliminations have changed or made, as far as they are still there."""
+        rows = self.predecessors
+        edges = {(target, source) for *_, changes in self._done[-count:] for target, source, _ in changes}
+        return {(t, s): rows[t][s] for t, s in edges if t in rows and s in rows[t]}
 
     def last_stored(self) -> tuple[int, int]:
         """By how many numbers the last elimination made edges grow, and how many are in those that it removed."""

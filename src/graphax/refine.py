@@ -4,7 +4,8 @@ Two things pay. Mixed orders (`graphax.mixed`) come first. Then sweeps walk alon
 the cursor eliminated: the vertex at the cursor is moved behind a neighbour, or a neighbour before it, where that takes
 fewer operations.
 
-Effort is counted in eliminations, never measured in seconds, so a function has the same order on every machine.
+Effort is counted in products that are looked up, never measured in seconds, so a function has the same order on every
+machine.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 # The share of the estimated time of a first call that is spent on a better order.
 SHARE = 0.15
-# What tracing, differentiating and writing a program takes for each vertex, and what an elimination takes here.
-_TRACED, _ELIMINATED = 1e-3, 4.5e-6
-# A product or sum of structures that has not come up takes as long as this many eliminations; with lists, another one
-# for this many positions.
-_STRUCTURE, _POSITIONS = 14, 64
+# What tracing, differentiating and writing a program takes for each vertex, and what looking up a product takes here.
+_TRACED, _PRODUCT = 1e-3, 0.5e-6
+# A product or sum of structures that has not come up takes as long as looking up so many; with lists, another one for
+# so many positions.
+_STRUCTURE, _POSITIONS = 150, 8
 # How far vertices are moved: most gains are near, and cheap to find there.
 _REACHES = (8, 32)
-# After this share of all eliminations no other mixed order is tried.
+# After this share of all effort no other mixed order is tried.
 _MIXED = 1 / 10
 
 
@@ -39,7 +40,7 @@ def refined(graph: ComputationGraph, prices: Prices, vertices: tuple[int, ...]) 
         return vertices
     tally = Tally(prices)
     operations = sum(map(tally.eliminate, vertices))
-    effort = Effort(prices, int(SHARE * first_call(graph, operations, tally.written) / _ELIMINATED))
+    effort = Effort(prices, tally, int(SHARE * first_call(graph, operations, tally.written) / _PRODUCT))
     tally.rewind(len(vertices))
     walk = _Walk(tally, effort, _cheapest_mixed(graph, tally, effort, vertices, operations))
     for reach in _REACHES:
@@ -61,18 +62,21 @@ def first_call(graph: ComputationGraph, operations: int, written: int) -> float:
 
 
 class Effort:
-    """Eliminations that were tried, and how many may be."""
+    """How much was tried from now on, and how much may be."""
 
-    def __init__(self, prices: Prices, limit: int):
-        self._prices, self._known = prices, prices.known
+    def __init__(self, prices: Prices, tally: Tally, limit: int):
+        self._prices, self._tally, self.limit = prices, tally, limit
         self._each = _STRUCTURE + max(prices.lists, default=0) // _POSITIONS
-        self.limit = limit
-        self.tried = 0
+        self._start = self._worked
+
+    @property
+    def _worked(self) -> int:
+        return self._tally.work + self._each * self._prices.known
 
     @property
     def taken(self) -> int:
-        """Eliminations, and what finding structures is worth in them."""
-        return self.tried + self._each * (self._prices.known - self._known)
+        """Products that were looked up, and what eliminations and new structures are worth in them."""
+        return self._worked - self._start
 
     @property
     def is_left(self) -> bool:
@@ -89,7 +93,6 @@ def _cheapest_mixed(
         while count < len(order) and spent < least and effort.is_left:
             spent += tally.eliminate(order[count])
             count += 1
-            effort.tried += 1
         tally.rewind(count)
         if count == len(order) and spent < least:
             best, least = order, spent
@@ -109,17 +112,13 @@ class _Walk:
         self._tally, self._effort = tally, effort
         self.order = list(vertices)
         self.prices = self._eliminated(vertices)
-        self._rewind(len(self.order))
+        self._tally.rewind(len(self.order))
         self._place = {vertex: place for place, vertex in enumerate(vertices)}
         self._open: set[int] = set()
         self._reach = 0
 
     def _eliminated(self, vertices: Iterable[int]) -> list[int]:
         return [self._tally.eliminate(vertex) for vertex in vertices]
-
-    def _rewind(self, count: int) -> None:
-        self._effort.tried += count
-        self._tally.rewind(count)
 
     def descend(self, reach: int) -> None:
         """Move vertices up to so far as long as that pays and there is effort left."""
@@ -135,14 +134,14 @@ class _Walk:
         for cursor in range(len(self.order)):
             while self.order[cursor] in self._open:
                 if not self._effort.is_left:
-                    self._rewind(cursor)
+                    self._tally.rewind(cursor)
                     return False
                 if self._improve(cursor):
                     moved = True
                 else:
                     self._open.remove(self.order[cursor])
             self._tally.eliminate(self.order[cursor])
-        self._rewind(len(self.order))
+        self._tally.rewind(len(self.order))
         return moved
 
     def _improve(self, cursor: int) -> bool:
@@ -190,10 +189,10 @@ class _Walk:
                 break
             if is_beside:
                 change = spent + tally.eliminate(vertex) - before
-                self._rewind(1)
+                self._tally.rewind(1)
                 if change < least:
                     best, least = passed, change
-        self._rewind(passed)
+        self._tally.rewind(passed)
         return best > 0 and self._move(cursor, places[best - 1])
 
     def _pull(self, cursor: int, places: list[int]) -> bool:
@@ -205,7 +204,7 @@ class _Walk:
             passed += 1
             if spent >= before:
                 break
-        self._rewind(passed)
+        self._tally.rewind(passed)
         return spent < before and self._move(places[-1], cursor)
 
     def _move(self, start: int, end: int) -> bool:
@@ -216,15 +215,15 @@ class _Walk:
         new.insert(end - first, new.pop(start - first))
         prices = self._eliminated(new)
         left = self._tally.changed(len(new))
-        self._rewind(len(new))
+        self._tally.rewind(len(new))
         self._eliminated(old)
         is_same = left == self._tally.changed(len(old))
-        self._rewind(len(old))
+        self._tally.rewind(len(old))
         if not is_same:
             # Blocks that differ from now on may cost something else further on.
             new += self.order[last + 1 :]
             prices = self._eliminated(new)
-            self._rewind(len(new))
+            self._tally.rewind(len(new))
         behind = first + len(new)
         if sum(prices) >= sum(self.prices[first:behind]):
             return False
