@@ -30,7 +30,7 @@ class Order:
         form: that of the graph, see `ComputationGraph.form`; empty if it is not known. An order also fits a graph of
             this form with other numbers, for which more or fewer arguments were known when it was traced.
         bodies: orders for the bodies of loops, each with the vertex at whose elimination the loop is passed; may be
-            given as a dictionary. Steps of other loops are planned by the cheapest of a few presets. `auto` refines these.
+            given as a dictionary. Steps of other loops are planned by the cheapest of a few presets.
     """
 
     vertices: tuple[int, ...]
