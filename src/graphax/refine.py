@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from .graph import ComputationGraph
 
 # The share of the estimated time of a first call that is spent on a better order.
-SHARE = 0.15
+SHARE = 0.12
 # What tracing, differentiating and writing a program takes for each vertex, and what looking up a product takes here.
 _TRACED, _PRODUCT = 1e-3, 0.5e-6
 # A product or sum of structures that has not come up takes as long as looking up so many; with lists, another one for
 # so many positions.
-_STRUCTURE, _POSITIONS = 150, 8
+_STRUCTURE, _POSITIONS = 180, 8
 # How far vertices are moved: most gains are near, and cheap to find there.
 _REACHES = (8, 32)
 # After this share of all effort no other mixed order is tried.
