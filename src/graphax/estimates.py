@@ -11,6 +11,7 @@ from typing import Any
 
 from . import _jax
 from ._jax import Program
+from .compile_times import compiling_kernel, compiling_xla
 
 # XLA starts something for nearly every equation of small arrays, and moves its elements. Programs of elimination read
 # more arrays for each that they write than those of JAX's modes do.
@@ -45,10 +46,6 @@ _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 _FEW_INPUTS, _LONG_ARRAYS = 16, 16
 # How many points there are where that is known only later.
 MANY_POINTS = 1_000
-
-# Compiling: for any program, and for each equation or instruction of it.
-_XLA_STARTS, _XLA_EQUATION = 0.03, 1.2e-3
-_KERNEL_STARTS, _KERNEL_INSTRUCTION = 0.02, 60e-6
 
 
 @dataclass(frozen=True)
@@ -144,14 +141,6 @@ def has_long_sums(program: Program) -> bool:
     """Whether a function of few numbers goes through long arrays, so that all passes of JAX's modes are a few loops."""
     equations, elements = _size(program)
     return elements_of(program.inputs) <= _FEW_INPUTS and elements >= _LONG_ARRAYS * equations
-
-
-def compiling_xla(equations: float) -> float:
-    return _XLA_STARTS + _XLA_EQUATION * equations
-
-
-def compiling_kernel(instructions: int) -> float:
-    return _KERNEL_STARTS + _KERNEL_INSTRUCTION * instructions
 
 
 def _size(program: Program) -> tuple[int, int]:

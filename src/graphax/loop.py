@@ -16,6 +16,7 @@ from .errors import FingerprintError
 from .graph import ComputationGraph, Vertex, pruned
 from .order import Order
 from .plan import Plan
+from .prices import counted, prices_of
 from .structure import Structure, dense
 from .sums import hull
 from .terms import AnyStructure, pattern_of, transposed
@@ -283,8 +284,12 @@ def _extended(
 
 def planned(graph: ComputationGraph, whole: bool = True) -> tuple[Order, Plan]:
     """The cheapest of some presets for a body, and its plan."""
-    found = [(order, graph.plan(order, whole)) for order in (Order.of(name, graph) for name in _ORDERS)]
-    return min(found, key=lambda pair: pair[1].cost().operations)
+    orders = [Order.of(name, graph) for name in _ORDERS]
+    if whole and not graph.has_loops:
+        prices = prices_of(graph)
+        best = min(orders, key=lambda order: counted(prices, order.vertices))
+        return best, graph.plan(best)
+    return min(((order, graph.plan(order, whole)) for order in orders), key=lambda pair: pair[1].cost().operations)
 
 
 def _end_vertices(edges: Mapping[tuple[int, int], AnyStructure], ends: Sequence[int], kind: str) -> dict[int, Vertex]:

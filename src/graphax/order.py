@@ -10,6 +10,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .body_orders import refined_bodies
 from .errors import FingerprintError, OrderError
 from .presets import PRESETS, preset_vertices
 
@@ -84,7 +85,9 @@ class Order:
         """
         order = loaded(order)
         if isinstance(order, str):
-            return graph.order(preset_vertices(order, graph), finder=order)
+            vertices = preset_vertices(order, graph)
+            bodies = refined_bodies(graph, vertices) if order == "auto" and graph.has_loops else ()
+            return graph.order(vertices, finder=order, bodies=bodies)
         if callable(order):
             order = order(graph)
         return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -135,8 +135,8 @@ class Elimination:
     def eliminate(self, vertex: int) -> list[Fill]:
         """Connect every predecessor of ``vertex`` with every successor and remove it."""
         fills = []
-        products = self._products(vertex)
         before, after = self.predecessors.pop(vertex), self.successors.pop(vertex)
+        products = products_at(before, after, self._whole)
         for source in before:
             del self.successors[source][vertex]
         for target in after:
@@ -152,29 +152,28 @@ class Elimination:
                 fills.append(Fill(target, source, product, total))
         return fills
 
-    def _products(self, vertex: int) -> dict[Edge, ProductOperation | None]:
-        """What connects each predecessor of a vertex with each successor. All pass through a loop together."""
-        before, after = sorted(self.predecessors[vertex].items()), sorted(self.successors[vertex].items())
-        found: dict[Edge, ProductOperation | None] = {}
-        for target, outer in after:
-            if isinstance(outer, Passage):
-                picks = passed(outer, tuple(inner for _, inner in before), forward=True)
-                found |= {(target, source): pick for (source, _), pick in zip(before, picks, strict=True)}
-        for source, inner in before:
-            if isinstance(inner, Passage):
-                picks = passed(inner, tuple(outer for _, outer in after), forward=False)
-                found |= {(target, source): pick for (target, _), pick in zip(after, picks, strict=True)}
-            else:
-                rest = [(target, outer) for target, outer in after if not isinstance(outer, Passage)]
-                found |= {(target, source): compose(outer, inner, self._whole) for target, outer in rest}
-        return found
-
-    def degree(self, vertex: int) -> int:
-        """The raw multiplications that eliminating ``vertex`` now would take: its Markowitz degree."""
-        return sum(product.raw_multiplications for product in self._products(vertex).values() if product)
-
     def stored(self) -> int:
         return sum(s.stored for edges in self.predecessors.values() for s in edges.values())
+
+
+def products_at(
+    entering: Mapping[int, AnyEdge], leaving: Mapping[int, AnyEdge], whole: bool = True
+) -> dict[Edge, ProductOperation | None]:
+    """What connects each predecessor of a vertex with each successor. All pass through a loop together."""
+    before, after = sorted(entering.items()), sorted(leaving.items())
+    found: dict[Edge, ProductOperation | None] = {}
+    for target, outer in after:
+        if isinstance(outer, Passage):
+            picks = passed(outer, tuple(inner for _, inner in before), forward=True)
+            found |= {(target, source): pick for (source, _), pick in zip(before, picks, strict=True)}
+    for source, inner in before:
+        if isinstance(inner, Passage):
+            picks = passed(inner, tuple(outer for _, outer in after), forward=False)
+            found |= {(target, source): pick for (target, _), pick in zip(after, picks, strict=True)}
+        else:
+            rest = [(target, outer) for target, outer in after if not isinstance(outer, Passage)]
+            found |= {(target, source): compose(outer, inner, whole) for target, outer in rest}
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
-from .bundles import terms_in
 from .errors import OrderError
-from .plan import Elimination, make_plan
-from .positions import Listed
-from .structure import digits_of
+from .prices import Prices, Tally, counted, peak, prices_of
+from .refine import refined
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
 # What other orders are compared with.
 BASELINES = ("fwd", "rev", "markowitz")
-# A number that is written and read again takes as long as so many operations.
-_MOVING = 4
 # `auto` tries the costly presets only on graphs of up to so many vertices.
 _AUTO_LIMIT = 1500
-# Nor on graphs whose blocks list more positions than this: products of long lists take time to find.
+# Nor on graphs whose blocks list more positions than this: products of long lists take time to find. Such graphs are
+# not refined either.
 _AUTO_LISTED = 1 << 17
+_QUICK = ("rev", "fwd", "preelim_rev", "markowitz")
 
 
 @lru_cache(512)
@@ -44,12 +43,12 @@ def _reverse(graph: ComputationGraph) -> Iterable[int]:
     return reversed(graph.intermediates)
 
 
-def _greedy(graph: ComputationGraph, score: Callable[[Elimination, int], float], reach: int = 1) -> list[int]:
+def _greedy(graph: ComputationGraph, score: Callable[[Tally, int], float], reach: int = 1) -> list[int]:
     """Eliminate the vertex with the lowest score, ties by number, again and again.
 
     A score depends on what lies within ``reach`` edges of a vertex, so only neighbours that near are scored again.
     """
-    state = Elimination(graph)
+    state = Tally(prices_of(graph))
     current = {vertex: score(state, vertex) for vertex in graph.intermediates}
     queue = [(value, vertex) for vertex, value in current.items()]
     heapq.heapify(queue)
@@ -74,7 +73,7 @@ def _greedy(graph: ComputationGraph, score: Callable[[Elimination, int], float],
 
 def _markowitz(graph: ComputationGraph) -> Iterable[int]:
     """The vertex that takes the fewest raw multiplications now: the least Markowitz degree."""
-    return _greedy(graph, Elimination.degree)
+    return _greedy(graph, Tally.degree)
 
 
 def _relative_markowitz(graph: ComputationGraph) -> Iterable[int]:
@@ -114,11 +113,11 @@ def _lmmd(graph: ComputationGraph) -> Iterable[int]:
     def weight(vertices: Iterable[int]) -> int:
         return sum(size[v] for v in vertices)
 
-    def score(state: Elimination, vertex: int) -> float:
+    def score(state: Tally, vertex: int) -> float:
         before, after = state.predecessors[vertex], state.successors[vertex]
         increase = 0
         for p in before:
-            new = weight(after.keys() - state.successors[p].keys())
+            new = weight(after - state.successors[p])
             increase += weight(state.predecessors[p]) * (new - size[vertex])
         for s in after:
             new = weight(before.keys() - state.predecessors[s].keys())
@@ -132,7 +131,7 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
     """The vertex whose elimination adds the fewest edges, by elements."""
     size = {v: _elements(graph, v) for v in graph.vertices}
 
-    def score(state: Elimination, vertex: int) -> float:
+    def score(state: Tally, vertex: int) -> float:
         before, after = state.predecessors[vertex], state.successors[vertex]
         return sum(size[p] * size[s] for p in before for s in after if s not in state.successors[p])
 
@@ -141,7 +140,7 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
 
 def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int]:
     """Repeatedly eliminate the vertices with one successor, then the rest; both in the order ``along``."""
-    state, rest = Elimination(graph), list(along)
+    state, rest = Tally(prices_of(graph)), list(along)
     order: list[int] = []
     while True:
         before = len(order)
@@ -165,21 +164,29 @@ def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _auto(graph: ComputationGraph) -> Iterable[int]:
+    """The cheapest of the presets by folded operations, made better for a share of the time to compile."""
+    # Prices of its own: what is known beforehand counts, and must not depend on what the process did before.
+    prices = Prices(graph)
+    best = cheapest_preset(graph, prices)
+    return best if _has_long_lists(prices) else refined(graph, prices, best)
+
+
+def cheapest_preset(graph: ComputationGraph, prices: Prices) -> tuple[int, ...]:
     """The cheapest of the presets by folded operations; on large graphs of those that cost little to find."""
-    quick = len(graph.intermediates) > _AUTO_LIMIT or _listed(graph) > _AUTO_LISTED
-    names = ("rev", "fwd", "preelim_rev", "markowitz") if quick else [name for name in PRESETS if name != "auto"]
+    quick = len(graph.intermediates) > _AUTO_LIMIT or _has_long_lists(prices)
+    names = _QUICK if quick else [name for name in PRESETS if name != "auto"]
+    orders = dict.fromkeys(preset_vertices(name, graph) for name in names)
+    costs, least = dict[tuple[int, ...], float](), inf
+    # Forward order comes last: where it is dear, so is counting it.
+    for vertices in reversed(orders):
+        costs[vertices] = counted(prices, vertices, least)
+        least = min(least, costs[vertices])
+    best = [vertices for vertices in orders if costs[vertices] == least]
+    return best[0] if len(best) == 1 else min(best, key=lambda vertices: peak(prices, vertices))
 
-    def cost(vertices: tuple[int, ...]) -> tuple[int, int]:
-        plan = make_plan(graph, vertices)
-        return plan.cost().operations + _MOVING * plan.moved, plan.cost().peak
 
-    return min((preset_vertices(name, graph) for name in names), key=cost)
-
-
-def _listed(graph: ComputationGraph) -> int:
-    """How many positions all lists of a graph have together."""
-    digits = (d for edge in graph.edges.values() for term in terms_in(edge) for d in digits_of(term))
-    return sum(len(d.at) for d in digits if isinstance(d.at, Listed))
+def _has_long_lists(prices: Prices) -> bool:
+    return sum(prices.lists) > _AUTO_LISTED
 
 
 PRESETS: dict[str, Callable[[ComputationGraph], Iterable[int]]] = {

@@ -50,7 +50,7 @@ CASES = {
     "solve": (linear_system, (3,), ["vij[i|j]"]),
     "solve for a batch": (jax.vmap(linear_system), (4, 3), ["vijk[i,j|i,k]"]),
     "inverses": (lambda x: jnp.linalg.inv(x + 3 * jnp.eye(2)), (4, 2, 2), ["vijklm[i,j,k|i,l,m]"]),
-    "associative scan": (lambda x: lax.associative_scan(jnp.multiply, x), (5, 2), ["vijk[i,j|k,j]"]),
+    "associative scan": (lambda x: lax.associative_scan(jnp.multiply, x), (5, 2), ["vijk[i,j|k@4:-1,j]"]),
 }  # fmt: skip
 
 

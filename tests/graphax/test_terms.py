@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import graphax as gx
-from graphax import labelled, plan, presets, rule, terms
+from graphax import labelled, plan, presets, prices, rule, terms
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -64,7 +64,7 @@ MORE_THAN_NONZERO = {"unknown indices"}
 
 def forget():
     """What was remembered under other settings."""
-    for cached in (terms.add, terms.compose, plan.make_plan, presets.preset_vertices):
+    for cached in (terms.add, terms.compose, plan.make_plan, prices.prices_of, presets.preset_vertices):
         cached.cache_clear()
     rule.clear_caches()
 

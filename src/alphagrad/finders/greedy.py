@@ -91,9 +91,7 @@ def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[S
     yield from corners(problem)
     if problem.size <= PRESETS_LIMIT:
         for name in PRESETS:
-            # `auto` is the best of the others by another measure.
-            if name != "auto":
-                yield Step(problem.nodes(preset_vertices(name, problem.graph)), 1)
+            yield Step(problem.nodes(preset_vertices(name, problem.graph)), 1)
 
 
 def corners(problem: Problem) -> Iterator[Step]:

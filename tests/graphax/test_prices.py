@@ -1,0 +1,69 @@
+"""Counting without plans: the same numbers as plans have, and eliminations that can be taken back."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import graphax as gx
+from alphagrad.tasks import TASKS
+from graphax.prices import Prices, Tally, counted, peak
+
+from .programs import programs
+
+# A number that a loop writes and reads again counts as much as so many operations.
+MOVING = 4
+
+
+def assert_counted(graph, vertices):
+    plan, prices = graph.plan(vertices), Prices(graph)
+    cost = plan.cost()
+    assert counted(prices, vertices) == cost.operations + MOVING * plan.moved
+    assert peak(prices, vertices) == cost.peak
+
+
+@given(program=programs(), shuffle=st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=20)
+def test_counts_are_those_of_plans(program, shuffle):
+    args = program.arguments()
+    graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    assert_counted(graph, order)
+
+
+def scanned(x):
+    y, _ = jax.lax.scan(lambda c, _: (jnp.sin(c) * x, c), x, length=5)
+    return jnp.sum(jnp.cos(y) * x)
+
+
+@pytest.mark.parametrize("order", ["fwd", "rev"])
+def test_loops_count_what_they_move(order):
+    graph = gx.build_graph(scanned, jnp.ones(3))
+    assert graph.has_loops
+    assert_counted(graph, graph.plan(order).order)
+
+
+@given(program=programs(), shuffle=st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=10)
+def test_what_is_taken_back_never_happened(program, shuffle):
+    args = program.arguments()
+    graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
+    order = list(graph.intermediates)
+    shuffle.shuffle(order)
+    tally, fresh = Tally(Prices(graph)), Tally(Prices(graph))
+    for vertex in order:
+        tally.eliminate(vertex)
+    tally.rewind(len(order))
+    assert tally.predecessors == fresh.predecessors
+    assert tally.successors == fresh.successors
+
+
+def test_counting_stops_at_a_limit():
+    graph = TASKS["RoeFlux_1d"].graph()
+    prices = Prices(graph)
+    total = counted(prices, graph.intermediates)
+    assert counted(prices, graph.intermediates, total) == total
+    assert counted(prices, graph.intermediates, total - 1) == float("inf")
+    assert Prices(graph).known == 0 < prices.known
