@@ -94,7 +94,7 @@ def kernel(instructions: int, executed: int, points: int = 1, name: str = "kerne
     return Way(name, _CALLED + each * executed * points, compiling_kernel(instructions))
 
 
-def kernel_of_plan(operations: int, arithmetic: int, points: int = 1) -> Way:
+def kernel_of_plan(operations: float, arithmetic: int, points: int = 1) -> Way:
     """A kernel of a plan of so many operations, for a function of so many statements."""
     instructions = round(_INSTRUCTIONS * (operations + _LOCAL * arithmetic))
     return kernel(instructions, instructions, points)

@@ -23,6 +23,7 @@ from .graph import ComputationGraph
 from .modes import FORWARD, REVERSE, Passes, PlainMode, arithmetic
 from .order import Order, loaded
 from .plan import Plan
+from .presets import fewest_operations
 from .trace import Request, Traced, trace
 
 
@@ -77,8 +78,17 @@ class Pipeline:
     @cached_property
     def program(self) -> Accumulation:
         """From flat arguments to flat outputs, and the Jacobian by flat output and flat input."""
-        first = 0 if self.with_value else self.traced.out_count
-        return Accumulation(self.derivation, self.plan, self.sparse, first)
+        return Accumulation(self.derivation, self.plan, self.sparse, self._first)
+
+    @property
+    def _first(self) -> int:
+        """The number of the first output that is wanted."""
+        return 0 if self.with_value else self.traced.out_count
+
+    @cached_property
+    def eliminated(self) -> Callable:
+        """`program`, which is planned when it is called."""
+        return lambda *args: self.program(*args)
 
     @cached_property
     def kernel(self) -> Any:
@@ -87,15 +97,18 @@ class Pipeline:
 
     def choice(self, name: str) -> backend.BackendChoice:
         """What a backend would run under `jax.jit`, and why."""
-        return backend.choice(self.program, self.traced.args, name, self.better, self.modes(1), self.candidates)
+        return backend.choice(self.eliminated, self.traced.args, name, self.better, self.modes(1), self.candidates)
 
     def run(self, name: str) -> tuple[list[Any], Any]:
         """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
-        program = replace(self.program, backend="xla") if name == "xla" else self.program
-        candidates, others = ((), ()) if name == "xla" else (self.candidates, self.modes(self._points))
-        outputs, blocks = backend.run(
-            program, self.traced.args, name, better=self.better, candidates=candidates, others=others
-        )
+        args = self.traced.args
+        if name == "xla":
+            outputs, blocks = replace(self.program, backend="xla")(*args)
+        else:
+            outputs, blocks = backend.run(
+                self.eliminated, args, name,
+                better=self.better, candidates=self.candidates, others=self.modes(self._points),
+            )  # fmt: skip
         return outputs, self.traced.nest(blocks)
 
     @cached_property
@@ -106,18 +119,18 @@ class Pipeline:
         """
         # A thread of a GPU has no room for what passes share.
         if self.sparse or not self.is_automatic or _jax.computes_on_gpu():
-            return (self.program,)
-        points = self._points
-        operations, statements = self.plan.cost().operations, arithmetic(self.traced.program)
+            return (self.eliminated,)
+        points, statements = self._points, arithmetic(self.traced.program)
         ways = {
             passes: kernel_of_passes(passes.name, passes.count, statements, points)
-            for passes in (Passes(self.traced, self.program.first, name) for name in (FORWARD, REVERSE))
+            for passes in (Passes(self.traced, self._first, name) for name in (FORWARD, REVERSE))
             if passes.is_possible
         }
-        eliminated = kernel_of_plan(operations, statements, points)
         quickest = sorted(ways, key=lambda passes: ways[passes].run)
-        first = [passes for passes in quickest[:1] if pays(ways[passes], eliminated, points)]
-        return (*first, self.program, *(passes for passes in quickest if passes not in first))
+        # Planning takes as long as compiling passes does, so they are looked at before there is a plan.
+        eliminated = kernel_of_plan(fewest_operations(self.graph), statements, points) if ways else None
+        first = [passes for passes in quickest[:1] if eliminated and pays(ways[passes], eliminated, points)]
+        return (*first, self.eliminated, *(passes for passes in quickest if passes not in first))
 
     @property
     def _points(self) -> int:
@@ -129,7 +142,7 @@ class Pipeline:
 
         An order that was asked for is kept.
         """
-        mode = PlainMode(self.traced, self.program.first)
+        mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
         name = better_mode(eliminated, self.modes(self._points), self._points)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 BASELINES = ("fwd", "rev", "markowitz")
 # `auto` tries the costly presets only on graphs of up to so many vertices.
 _AUTO_LIMIT = 1500
+# And refines only graphs of up to so many. On larger ones it finds orders of fewer operations but many more products,
+# each of which has to be traced.
+_REFINED_LIMIT = 1000
 # Nor on graphs whose blocks list more positions than this: products of long lists take time to find. Such graphs are
 # not refined either.
 _AUTO_LISTED = 1 << 17
@@ -168,7 +171,17 @@ def _auto(graph: ComputationGraph) -> Iterable[int]:
     # Prices of its own: what is known beforehand counts, and must not depend on what the process did before.
     prices = Prices(graph)
     best = cheapest_preset(graph, prices)
-    return best if _has_long_lists(prices) else refined(graph, prices, best)
+    large = len(graph.intermediates) > _REFINED_LIMIT or _has_long_lists(prices)
+    return best if large else refined(graph, prices, best)
+
+
+def fewest_operations(graph: ComputationGraph) -> float:
+    """The operations of the order that ``"auto"`` finds; on large graphs, of the cheaper of reverse and forward."""
+    prices = prices_of(graph)
+    if len(graph.intermediates) <= _REFINED_LIMIT:
+        return counted(prices, preset_vertices("auto", graph))
+    reverse = counted(prices, _reverse(graph))
+    return min(reverse, counted(prices, _forward(graph), reverse))
 
 
 def cheapest_preset(graph: ComputationGraph, prices: Prices) -> tuple[int, ...]:
