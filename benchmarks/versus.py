@@ -13,7 +13,7 @@ import numpy as np
 
 ROUNDS = 15
 SECONDS_A_TURN = 0.002
-MOST_SECONDS = 6.0
+MOST_SECONDS, VERY_LONG = 6.0, 5.0
 OURS = "graphax"
 
 
@@ -55,8 +55,8 @@ class Comparison:
         names = ("first", "times", "error", "wrong", "ratio", "first_ratio")
         return {name: getattr(self, name) for name in names}
 
-    def timed_again(self) -> "Comparison":
-        return replace(self, times=in_turns(self.calls))
+    def timed_again(self, note: Callable[[str], None] | None = None) -> "Comparison":
+        return replace(self, times=in_turns(self.calls, note=note))
 
 
 def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
@@ -67,20 +67,32 @@ def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any
     return time.perf_counter() - start, compiled, results
 
 
-def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = MOST_SECONDS) -> dict:
-    """The median seconds of each call. Short calls are repeated within a turn, in rounds of random order."""
+def in_turns(
+    calls: Mapping[str, Callable[[], Any]],
+    rounds: int = ROUNDS,
+    seconds: float = MOST_SECONDS,
+    note: Callable[[str], None] | None = None,
+) -> dict[str, float]:
+    """The median seconds of each call. Short calls are repeated within a turn, in rounds of random order.
+
+    ``note`` is told which call is tried. There are at least three rounds, or one where calls are very long.
+    """
     rng = np.random.default_rng(0)
     often = {}
     for name, call in calls.items():
+        if note:
+            note(name)
         start = time.perf_counter()
         jax.block_until_ready(call())
         often[name] = max(1, int(SECONDS_A_TURN / (time.perf_counter() - start + 1e-9)))
     found: dict[str, list[float]] = {name: [] for name in calls}
     begin = time.perf_counter()
     for done in range(rounds):
-        if done >= 3 and time.perf_counter() - begin > seconds:
+        if time.perf_counter() - begin > (seconds if done >= 3 else VERY_LONG * seconds):
             break
         for name in rng.permutation(list(calls)):
+            if note and often[name] == 1:
+                note(name)
             start = time.perf_counter()
             for _ in range(often[name]):
                 result = calls[name]()
@@ -89,10 +101,21 @@ def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS, secon
     return {name: float(np.median(times)) for name, times in found.items()}
 
 
-def compare(ways: Mapping[str, Callable], args: Sequence[Any], tolerance: float, rounds: int = ROUNDS) -> Comparison:
-    """Measure JAX's ways and ours, which is called `OURS`. Where JAX fails in one of its ways, the others count."""
+def compare(
+    ways: Mapping[str, Callable],
+    args: Sequence[Any],
+    tolerance: float,
+    rounds: int = ROUNDS,
+    note: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Measure JAX's ways and ours, which is called `OURS`. Where JAX fails in one of its ways, the others count.
+
+    ``note`` is told which way is tried, for those who stop what takes too long.
+    """
     first, compiled, results = {}, {}, {}
     for name, way in ways.items():
+        if note:
+            note(name)
         try:
             first[name], compiled[name], results[name] = first_call(way, args)
         except Exception:
@@ -100,7 +123,7 @@ def compare(ways: Mapping[str, Callable], args: Sequence[Any], tolerance: float,
                 raise
     error, wrong = disagreement(results, tolerance)
     calls = {name: lambda f=f: f(*args) for name, f in compiled.items()}
-    return Comparison(first, in_turns(calls, rounds), error, wrong, calls, results)
+    return Comparison(first, in_turns(calls, rounds, note=note), error, wrong, calls, results)
 
 
 def mean(values: Sequence[float]) -> float:
