@@ -17,6 +17,7 @@ measured again, so the same command continues a run that was stopped.
 
 import argparse
 import ast
+import gc
 import importlib
 import importlib.util
 import json
@@ -33,7 +34,7 @@ from typing import Any
 
 import numpy as np
 from shards import Step, Supervisor, note, pin
-from versus import OURS, compare, mean
+from versus import OURS, compare, forget, mean
 
 TOLERANCE = 1e-8
 TRACING, TOO_LARGE = "tracing", "too large for a dense array"
@@ -132,10 +133,14 @@ def measured(case: Case, without: Sequence[str], at: Callable[[str], None]) -> d
     import jax
 
     ways = {name: way for name, way in derivatives(case).items() if name not in without}
-    # What tracing the function itself leaves behind is there for everyone.
-    at(TRACING)
-    jax.eval_shape(case.function, case.start)
-    found = compare(ways, [case.start], TOLERANCE, note=at)
+    for _ in range(MEASUREMENTS):
+        forget()
+        # What tracing the function itself leaves behind is there for everyone.
+        at(TRACING)
+        jax.eval_shape(case.function, case.start)
+        found = compare(ways, [case.start], TOLERANCE, note=at)
+        if found.first_ratio <= FIRST_WORST:
+            break
     for _ in range(MEASUREMENTS - 1):
         if is_kept(found.as_dict()):
             break
@@ -170,6 +175,9 @@ def work(options: argparse.Namespace) -> None:
     known = done(options.output)
     found = cases(options.only)
     warm_up()
+    # Looking through all objects of `sif2jax` for garbage takes longer than most cases.
+    gc.collect()
+    gc.freeze()
     for number, case in enumerate(found):
         if number % options.jobs != options.shard or is_final(known.get(case.key, {})):
             continue
@@ -184,7 +192,6 @@ def work(options: argparse.Namespace) -> None:
                 row = measured(case, without, partial(note, options.note, case.key))
             except Exception as error:  # noqa: BLE001  whatever goes wrong is a finding
                 row = {"failed": f"{type(error).__name__}: {str(error).strip()[:300]}"}
-            jax.clear_caches()
         write(options.output, head | row)
 
 
