@@ -261,3 +261,17 @@ def test_few_parameters_of_long_data_are_left_to_jax():
     program = hessian_program(Pipeline(loss, args, {}, Request((0, 1))))
     assert isinstance(plain_hessian(program), PlainHessian)
     assert plain_hessian(hessian_program(Pipeline(loss, args, {}, Request((0, 1)), "rev"))) is None
+
+
+def test_bands_of_middle_size_are_written_at_once():
+    """LUKSAN14LS of CUTEst: an array is not added for each of many terms that have few entries."""
+
+    def function(x):
+        a, b, c, d = x[:-3:3], x[1:-2:3], x[2:-1:3], x[3::3]
+        return jnp.sum((a - b**2) ** 2 + (b * d - c) ** 4 + jnp.sin(a * d) + b * c * d)
+
+    x = array(97)
+    assert "scatter[" in str(jax.make_jaxpr(gx.hessve(function, backend="xla"))(x))
+    found = gx.hessve(function)(x)
+    np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(found, found.T)
