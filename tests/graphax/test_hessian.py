@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jax.scipy.special import erf
 
 import graphax as gx
+from graphax import symmetric
 from graphax.hessian import NestedHessian, PlainHessian, SymmetricHessian, hessian_program, plain_hessian
 from graphax.pipeline import Pipeline
 from graphax.trace import Request
@@ -275,3 +276,18 @@ def test_bands_of_middle_size_are_written_at_once():
     found = gx.hessve(function)(x)
     np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(found, found.T)
+
+
+def test_one_order_is_enough_where_a_hessian_is_known():
+    """NASH of CUTEst: the Hessian of a quadratic form takes no operations, in whichever order."""
+
+    def function(x):
+        return jnp.sum(x[:3] * x[3:]) * 2.0
+
+    x = array(6)
+    symmetric.symmetric_plan.cache_clear()
+    symmetric.order_of_pairs.cache_clear()
+    found = gx.hessve(function, backend="xla")(x)
+    np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
+    # One to compare orders, and one of whole blocks.
+    assert symmetric.symmetric_plan.cache_info().misses == 2
