@@ -116,7 +116,7 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: List
     beside = _beside_lists(digits)
     rest = [n for n in range(len(digits)) if n not in beside]
     # Digits that are whole, and tied to no list, go along as they are: that takes a position for each row of them.
-    kept = [digits[n].label for n in beside]
+    kept = [label for n in beside if (label := digits[n].label) is not None]
     own = sorted(label for label in sizes if label not in kept)
     shape = [sizes[n] for n in own]
     where = flat_positions([tuple(digits[n] for n in rest)], own, shape, partial(positions_of, lists=lists))

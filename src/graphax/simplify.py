@@ -54,14 +54,14 @@ def _folded(eqn: _jax.JaxprEqn) -> list[Any] | None:
         return None
     if any(prod(_jax.shape(var)) > MANY for var in eqn.outvars):
         return None
-    operands = [np.asarray(atom.val) for atom in eqn.invars]
+    operands = [np.asarray(atom.val) for atom in eqn.invars if isinstance(atom, Literal)]
     if eqn.primitive.name == "scan":
         return _folded_scan(eqn, operands)
     fold = _fold_of(eqn)
     if fold is None:
         return None
-    aval = eqn.outvars[0].aval
-    return [fold(*operands, **eqn.params | {"shape": aval.shape, "dtype": aval.dtype}, eqn=eqn)]
+    result = eqn.outvars[0]
+    return [fold(*operands, **eqn.params | {"shape": _jax.shape(result), "dtype": _jax.dtype(result)}, eqn=eqn)]
 
 
 def _folded_scan(eqn: _jax.JaxprEqn, operands: list[np.ndarray]) -> list[Any] | None:
