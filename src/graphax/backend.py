@@ -78,7 +78,7 @@ def run(
     try:
         _check_available(args, backend == "native")
         flat = _Flat.of(function, args, _largest_held(patient))
-        return flat.run(_kernel(flat, backend == "native", patient))
+        return flat.run(_unmapped(flat, backend, patient, better) or _kernel(flat, backend == "native", patient))
     except Exception as error:
         if backend == "native":
             raise
@@ -139,6 +139,15 @@ def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
     from . import native
 
     return native.as_kernel(flat.program, required, patient, _jax.is_mapped(flat.operands))
+
+
+def _unmapped(flat: _Flat, backend: str, patient: bool, better: Callable[[Program], Any] | None) -> Callable | None:
+    """What XLA runs, whatever a kernel would be like, and nothing is better than; it is a kernel where it is mapped."""
+    from . import native
+
+    if backend == "native" or patient or _jax.is_mapped(flat.operands) or (better and better(flat.program)):
+        return None
+    return native.unmapped(flat.program)
 
 
 def _largest_held(patient: bool) -> int:
