@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -152,7 +153,13 @@ def forget() -> None:
                 if callable(getattr(value, "cache_clear", None)):
                     value.cache_clear()
     gc.collect()
-    os.environ["GRAPHAX_CACHE"] = tempfile.mkdtemp(dir=os.environ.get("GRAPHAX_CACHE"))
+    os.environ["GRAPHAX_CACHE"] = tempfile.mkdtemp(dir=_kernel_folder())
+
+
+@cache
+def _kernel_folder() -> str:
+    """The folder for kernels that this process was given."""
+    return os.environ.get("GRAPHAX_CACHE") or tempfile.mkdtemp()
 
 
 def mean(values: Sequence[float]) -> float:
