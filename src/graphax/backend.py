@@ -86,14 +86,24 @@ def run(
     if flat is None or otherwise:
         return (otherwise or function)(*args)
     instead = better(flat.program) if better else None
-    if instead:
-        try:
-            return instead(*args)
-        except (NotImplementedError, TypeError, ValueError) as error:
-            # A mode of JAX refuses some functions that elimination takes: those with a custom_vjp, or a while loop.
-            left_to_xla(f"elimination stays: {error}")
+    found = attempted(instead, args) if instead else None
     # What has been traced is not traced again.
-    return flat.run(flat.program)
+    return flat.run(flat.program) if found is None else found
+
+
+def attempted(instead: Callable, args: Sequence[Any]) -> Any:
+    """What a mode of JAX finds; None where it refuses a function that elimination takes: one with a custom_vjp, or a
+    while loop."""
+    try:
+        return instead(*args)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        left_to_xla(f"elimination stays: {error}")
+        return None
+
+
+def is_alone(args: Sequence[Any], backend: str) -> bool:
+    """Whether it is left to graphax what runs traced arguments of a single point, on a CPU."""
+    return backend == "auto" and _jax.is_traced(args) and not (_jax.is_mapped(args) or _jax.computes_on_gpu())
 
 
 def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:

@@ -31,6 +31,9 @@ _MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
 
 # Few numbers by which to differentiate, and how many elements equations have in the mean where arrays are long.
 _FEW_INPUTS, _LONG_ARRAYS = 16, 16
+# A kernel for the Hessian of such a function has at least four statements for each element that the function computes.
+# Of a function of so many elements there is none for a single point.
+_TOO_LONG_FOR_A_KERNEL = 1_000
 # How many points there are where that is known only later.
 MANY_POINTS = 1_000
 
@@ -106,6 +109,11 @@ def has_long_sums(program: Program) -> bool:
     """Whether a function of few numbers goes through long arrays, so that all passes of JAX's modes are a few loops."""
     equations, elements = _size(program)
     return elements_of(program.inputs) <= _FEW_INPUTS and elements >= _LONG_ARRAYS * equations
+
+
+def has_too_long_sums(program: Program) -> bool:
+    """Whether the sums of `has_long_sums` are so long that no kernel is made of the Hessian for a single point."""
+    return has_long_sums(program) and elements_computed(program) >= _TOO_LONG_FOR_A_KERNEL
 
 
 def compiling_xla(equations: float) -> float:
