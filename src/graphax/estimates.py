@@ -27,7 +27,7 @@ _CALLED = 5e-6
 _STATEMENT, _IN_FUNCTION, _STORED = 1e-9, 2.4e-9, 20e-9
 _LAUNCHES_START, _LAUNCHED = 5e-6, 0.14e-6
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
-_MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
+_MANY_EQUATIONS, _CLEARLY = 200, 0.8
 
 # Few numbers by which to differentiate, and how many elements equations have in the mean where arrays are long.
 _FEW_INPUTS, _LONG_ARRAYS = 16, 16
