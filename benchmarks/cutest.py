@@ -23,6 +23,7 @@ import importlib.util
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 import types
@@ -78,19 +79,23 @@ def problems(only: Sequence[str] | None) -> list[Any]:
         if name not in sys.modules:
             sys.modules[name] = package = types.ModuleType(name)
             package.__path__ = [str(root.joinpath(*name.split(".")[1:]))]
-    found = {}
-    for path in root.glob("cutest/_*/__init__.py"):
-        # Some classes are defined twice; the package has the one that its folder imports.
-        for line in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(line, ast.ImportFrom) and line.level == 1:
-                for name in {alias.name for alias in line.names} & set(only):
-                    found[name] = getattr(
-                        importlib.import_module(f"sif2jax.cutest.{path.parent.name}.{line.module}"), name
-                    )()
-    missing = sorted(set(only) - set(found))
+    modules = _modules(root)
+    missing = sorted(set(only) - set(modules))
     if missing:
         raise SystemExit(f"sif2jax has no problems called {', '.join(missing)}")
-    return list(found.values())
+    return [getattr(importlib.import_module(modules[name]), name)() for name in only]
+
+
+def _modules(root: Path) -> dict[str, str]:
+    """The modules of all classes. Some are defined twice; the package has the one that its folder imports."""
+    defined, imported = {}, {}
+    for path in root.glob("cutest/_*/*.py"):
+        folder, text = f"sif2jax.cutest.{path.parent.name}", path.read_text(encoding="utf-8")
+        defined |= dict.fromkeys(re.findall(r"^class (\w+)\(", text, re.MULTILINE), f"{folder}.{path.stem}")
+        for line in ast.parse(text).body if path.stem == "__init__" else ():
+            if isinstance(line, ast.ImportFrom) and line.level == 1:
+                imported |= {alias.name: f"{folder}.{line.module}" for alias in line.names}
+    return defined | imported
 
 
 def cases(only: Sequence[str] | None) -> list[Case]:
