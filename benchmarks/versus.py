@@ -3,9 +3,14 @@
 `cutest.py` and `middle.py` share this.
 """
 
+import gc
+import os
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -14,7 +19,7 @@ import numpy as np
 
 ROUNDS = 15
 SECONDS_A_TURN = 0.002
-MOST_SECONDS = 6.0
+MOST_SECONDS, VERY_LONG = 6.0, 5.0
 OURS = "graphax"
 
 
@@ -56,8 +61,8 @@ class Comparison:
         names = ("first", "times", "error", "wrong", "ratio", "first_ratio")
         return {name: getattr(self, name) for name in names}
 
-    def timed_again(self) -> "Comparison":
-        return replace(self, times=in_turns(self.calls))
+    def timed_again(self, note: Callable[[str], None] | None = None) -> "Comparison":
+        return replace(self, times=in_turns(self.calls, note=note))
 
 
 def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
@@ -83,32 +88,65 @@ def in_a_loop(function: Callable, count: int) -> Callable:
     return repeated
 
 
-def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int = ROUNDS, seconds: float = MOST_SECONDS) -> dict:
-    """The median seconds of each call. Short calls are repeated within a turn, in rounds of random order."""
+def _seconds(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(call())
+    return time.perf_counter() - start
+
+
+def in_turns(
+    calls: Mapping[str, Callable[[], Any]],
+    rounds: int = ROUNDS,
+    seconds: float = MOST_SECONDS,
+    note: Callable[[str], None] | None = None,
+) -> dict[str, float]:
+    """The median seconds of each call. Short calls are repeated within a turn, in rounds of random order.
+
+    ``note`` is told which call is tried. There are at least three rounds, or one where calls are very long.
+    """
     rng = np.random.default_rng(0)
     often = {}
     for name, call in calls.items():
-        start = time.perf_counter()
-        jax.block_until_ready(call())
-        often[name] = max(1, int(SECONDS_A_TURN / (time.perf_counter() - start + 1e-9)))
+        if note:
+            note(name)
+        # The first of these waits until the results of another way are freed.
+        taken = [_seconds(call) for _ in range(2)]
+        often[name] = max(1, int(SECONDS_A_TURN / min(taken)))
     found: dict[str, list[float]] = {name: [] for name in calls}
     begin = time.perf_counter()
     for done in range(rounds):
-        if done >= 3 and time.perf_counter() - begin > seconds:
+        if time.perf_counter() - begin > (seconds if done >= 3 else VERY_LONG * seconds):
             break
         for name in rng.permutation(list(calls)):
+            if note and often[name] == 1:
+                note(name)
+            # Caches that another way has filled, and memory that it frees late, are not for this one to pay.
+            result = calls[name]() if often[name] > 1 else None
+            jax.block_until_ready(result)
             start = time.perf_counter()
             for _ in range(often[name]):
                 result = calls[name]()
             jax.block_until_ready(result)
             found[name].append((time.perf_counter() - start) / often[name])
+            del result
     return {name: float(np.median(times)) for name, times in found.items()}
 
 
-def compare(ways: Mapping[str, Callable], args: Sequence[Any], tolerance: float, rounds: int = ROUNDS) -> Comparison:
-    """Measure JAX's ways and ours, which is called `OURS`. Where JAX fails in one of its ways, the others count."""
+def compare(
+    ways: Mapping[str, Callable],
+    args: Sequence[Any],
+    tolerance: float,
+    rounds: int = ROUNDS,
+    note: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Measure JAX's ways and ours, which is called `OURS`. Where JAX fails in one of its ways, the others count.
+
+    ``note`` is told which way is tried, for those who stop what takes too long.
+    """
     first, compiled, results = {}, {}, {}
     for name, way in ways.items():
+        if note:
+            note(name)
         try:
             first[name], compiled[name], results[name] = first_call(way, args)
         except Exception:
@@ -116,7 +154,28 @@ def compare(ways: Mapping[str, Callable], args: Sequence[Any], tolerance: float,
                 raise
     error, wrong = disagreement(results, tolerance)
     calls = {name: lambda f=f: f(*args) for name, f in compiled.items()}
-    return Comparison(first, in_turns(calls, rounds), error, wrong, calls, results)
+    return Comparison(first, in_turns(calls, rounds, note=note), error, wrong, calls, results)
+
+
+def forget() -> None:
+    """Forget what has been traced and compiled, so that first calls can be measured again.
+
+    Kernels on disk go out of sight; JAX keeps none there unless it is told to.
+    """
+    jax.clear_caches()
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == OURS:
+            for value in list(vars(module).values()):
+                if callable(getattr(value, "cache_clear", None)):
+                    value.cache_clear()
+    gc.collect()
+    os.environ["GRAPHAX_CACHE"] = tempfile.mkdtemp(dir=_kernel_folder())
+
+
+@cache
+def _kernel_folder() -> str:
+    """The folder for kernels that this process was given."""
+    return os.environ.get("GRAPHAX_CACHE") or tempfile.mkdtemp()
 
 
 def mean(values: Sequence[float]) -> float:

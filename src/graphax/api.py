@@ -8,10 +8,10 @@ from jax.tree_util import tree_unflatten
 
 from . import _jax
 from ._jax import Program
-from .backend import check_backend, compiled, run
+from .backend import attempted, check_backend, compiled, is_alone, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
-from .hessian import hessian_program, plain_hessian
+from .hessian import hessian_program, plain_at_once, plain_hessian
 from .pipeline import Pipeline
 from .structure import zero
 from .trace import Request, Traced, check_argnums, check_function
@@ -176,6 +176,10 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any], chosen: Callable) -> tuple[Traced, Any]:
         pipeline = Pipeline(function, args, kwargs, request, order, sparse=sparse)
+        plain = plain_at_once(pipeline) if is_alone(pipeline.traced.args, backend) else None
+        found = attempted(plain, pipeline.traced.args) if plain else None
+        if found is not None:
+            return pipeline.traced, chosen(*found)
         program = hessian_program(pipeline)
 
         def chosen_of(program: Callable) -> Callable:

@@ -77,7 +77,9 @@ def run(
     # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
         return (otherwise or function)(*args)
-    found = _found(function, args, backend == "native", patient, candidates, others)
+    required = backend == "native"
+    later = None if required or patient or _jax.is_mapped(args) else _mapped_later(better)
+    found = _found(function, args, required, patient, candidates, others, later)
     if found.kernel is not None:
         assert found.flat is not None
         return found.flat.run(found.kernel)
@@ -85,14 +87,24 @@ def run(
     if found.flat is None or otherwise:
         return (otherwise or function)(*args)
     instead = better(found.flat.program) if better else None
-    if instead:
-        try:
-            return instead(*args)
-        except (NotImplementedError, TypeError, ValueError) as error:
-            # A mode of JAX refuses some functions that elimination takes: those with a custom_vjp, or a while loop.
-            left_to_xla(f"elimination stays: {error}")
+    results = attempted(instead, args) if instead else None
     # What has been traced is not traced again.
-    return found.flat.run(found.flat.program)
+    return found.flat.run(found.flat.program) if results is None else results
+
+
+def attempted(instead: Callable, args: Sequence[Any]) -> Any:
+    """What a mode of JAX finds; None where it refuses a function that elimination takes: one with a custom_vjp, or a
+    while loop."""
+    try:
+        return instead(*args)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        left_to_xla(f"elimination stays: {error}")
+        return None
+
+
+def is_alone(args: Sequence[Any], backend: str) -> bool:
+    """Whether it is left to graphax what runs traced arguments of a single point, on a CPU."""
+    return backend == "auto" and _jax.is_traced(args) and not (_jax.is_mapped(args) or _jax.computes_on_gpu())
 
 
 @dataclass(frozen=True)
@@ -101,13 +113,13 @@ class _Found:
 
     Attributes:
         flat: None if the function could not even be traced.
-        kernel: of ``function``.
+        kernel: of ``function``, or what becomes one where it is mapped.
         reason: why there is no kernel.
     """
 
     function: Callable
     flat: _Flat | None
-    kernel: "Kernel | None"
+    kernel: Any
     reason: str = ""
 
 
@@ -118,7 +130,9 @@ def _found(
     patient: bool,
     candidates: Sequence[Callable],
     others: Sequence[Way],
+    later: Callable[[Program], Callable | None] | None = None,
 ) -> _Found:
+    """Look for a kernel; ``later`` finds what is not looked at before it is mapped."""
     flat, failure = None, None
     for candidate in candidates or (function,):
         if candidate is not function and failure is not None and not isinstance(failure, LongCodeError):
@@ -126,7 +140,11 @@ def _found(
         try:
             _check_available(args, required)
             traced = _Flat.of(candidate, args, _largest_held(patient))
-            flat = traced if candidate is function else flat
+            if candidate is function:
+                flat = traced
+                unmapped = later(traced.program) if later else None
+                if unmapped is not None:
+                    return _Found(candidate, traced, unmapped)
             made = _kernel(traced, required, patient)
             if candidate is function or required or _is_quickest(made, args, flat, others):
                 return _Found(candidate, traced, made)
@@ -190,6 +208,13 @@ def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
     from . import native
 
     return native.as_kernel(flat.program, required, patient, _jax.is_mapped(flat.operands))
+
+
+def _mapped_later(better: Callable[[Program], Any] | None) -> Callable[[Program], Callable | None]:
+    """What XLA runs, whatever a kernel would be like, and nothing is better than; it is a kernel where it is mapped."""
+    from . import native
+
+    return lambda program: None if better and better(program) else native.unmapped(program)
 
 
 def _largest_held(patient: bool) -> int:

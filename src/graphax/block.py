@@ -21,9 +21,9 @@ from .structure import Structure, canonical, zero
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 
-# Arrays up to this size may be part of a kernel, which takes no scatters.
+# Terms are scattered into a dense array if adding one array for each would take more additions than this.
 _LARGE = 1 << 14
-# Terms are scattered into a dense array if they have one in so many of its entries.
+# They are if they have at most one in so many of its entries.
 _SCATTERED_SHARE = 8
 
 
@@ -332,7 +332,8 @@ def _worth_scattering(structure: AnyStructure) -> bool:
     """Whether several terms are written into a large array of zeros in one go, instead of one array for each added."""
     several = terms_of(structure)
     size = prod(structure.out_shape) * prod(structure.inp_shape)
-    return len(several) > 1 and size > _LARGE and _SCATTERED_SHARE * sum(prod(t.sizes) for t in several) <= size
+    added = (len(several) - 1) * size
+    return added > _LARGE and _SCATTERED_SHARE * sum(prod(t.sizes) for t in several) <= size
 
 
 def compose(left: JacobianBlock, right: JacobianBlock, whole: bool = True) -> JacobianBlock | None:

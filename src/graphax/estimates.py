@@ -40,10 +40,13 @@ _ON_GPU, _FETCHED, _RUN_AGAIN, _STORED = 5e-6, 1.6e-9, 0.9e-9, 20e-9
 _LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.02e-6, 20e-6, 5e-6, 0.15e-12
 _SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
-_MANY_EQUATIONS, _CLEARLY = 1_000, 0.8
+_MANY_EQUATIONS, _CLEARLY = 200, 0.8
 
 # Few numbers by which to differentiate, and how many elements equations have in the mean where arrays are long.
 _FEW_INPUTS, _LONG_ARRAYS = 16, 16
+# A kernel for the Hessian of such a function has at least four statements for each element that the function computes.
+# Of a function of so many elements there is none for a single point.
+_TOO_LONG_FOR_A_KERNEL = 1_000
 # How many points there are where that is known only later.
 MANY_POINTS = 1_000
 
@@ -141,6 +144,11 @@ def has_long_sums(program: Program) -> bool:
     """Whether a function of few numbers goes through long arrays, so that all passes of JAX's modes are a few loops."""
     equations, elements = _size(program)
     return elements_of(program.inputs) <= _FEW_INPUTS and elements >= _LONG_ARRAYS * equations
+
+
+def has_too_long_sums(program: Program) -> bool:
+    """Whether the sums of `has_long_sums` are so long that no kernel is made of the Hessian for a single point."""
+    return has_long_sums(program) and elements_computed(program) >= _TOO_LONG_FOR_A_KERNEL
 
 
 def _size(program: Program) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from ._jax import Var
 from .block import JacobianBlock, add, compose, mirrored
 from .bundles import Bundle, Passage
 from .curvature import Curvature, equation_curvature
-from .estimates import has_long_sums
+from .estimates import has_long_sums, has_too_long_sums
 from .execute import Blocks, eliminate, evaluate_all, finished
 from .graph import ComputationGraph
 from .order import Order
@@ -295,6 +295,21 @@ def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | N
     if isinstance(program, NestedHessian) or pipeline.sparse or not pipeline.is_automatic:
         return None
     return PlainHessian(pipeline.traced) if has_long_sums(pipeline.traced.program) else None
+
+
+def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
+    """`jax.hessian`, where `plain_hessian` will be it for a single point, which is known before anything is planned."""
+    traced = pipeline.traced
+    program, equations = traced.program, list(_jax.all_equations(traced.program.equations))
+    if pipeline.sparse or not pipeline.is_automatic or not has_too_long_sums(program):
+        return None
+    outputs = program.outputs[: traced.out_count]
+    real = all(_is_floating(_jax.dtype(atom)) for atom in (*outputs, *program.inputs))
+    if not real or [_jax.shape(atom) for atom in outputs] != [()]:
+        return None
+    between = any(_jax.is_complex(var.aval) for eqn in equations for var in eqn.outvars)
+    others = between or _jax.has_loops(program) or any(map(_jax.is_collective, equations))
+    return None if others else PlainHessian(traced)
 
 
 def hessian_program(pipeline: Pipeline) -> SymmetricHessian | NestedHessian:

@@ -5,6 +5,7 @@
 that `graphax.structure` counts.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,8 +25,10 @@ from .positions import Dynamic, Listed, Positions, as_array, highest, listed, lo
 Lists = Mapping[Hashable, Any]
 NONE: Lists = {}
 
-# So many numbers are always gathered: kernels take gathers by known indices, and no scatters.
+# So many numbers may be gathered where most of them are nothing.
 _FEW = 1 << 14
+# Members of a group are gathered side by side up to so many, or one where each is a row of at least so many numbers.
+_MOST_SIDE_BY_SIDE, _LONG_ROW = 4, 64
 
 
 def view(values: Any, axes: Sequence[Axis], lists: Lists = NONE) -> tuple[Any, list[int]]:
@@ -109,21 +112,35 @@ def index_type(size: int) -> Any:
 def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: Lists) -> jax.Array:
     """Add values into an array of zeros, at positions that may be listed more than once."""
     sizes: dict[int, int] = {d.label: len(d.at) for axis in axes for d in axis if d.label is not None}
-    own = sorted(sizes)
+    digits = [digit for axis in axes for digit in axis]
+    beside = _beside_lists(digits)
+    rest = [n for n in range(len(digits)) if n not in beside]
+    # Digits that are whole, and tied to no list, go along as they are: that takes a position for each row of them.
+    kept = [label for n in beside if (label := digits[n].label) is not None]
+    own = sorted(label for label in sizes if label not in kept)
     shape = [sizes[n] for n in own]
-    where = flat_positions(axes, own, shape, partial(positions_of, lists=lists))
-    total = prod(axis_size(axis) for axis in axes)
-    numbers = spread(jnp.asarray(values), list(labels), own, shape)
-    dense = summed_in_groups([reshaped(numbers, (where.size,))], 0, where, total)
+    where = flat_positions([tuple(digits[n] for n in rest)], own, shape, partial(positions_of, lists=lists))
+    numbers = spread(jnp.asarray(values), list(labels), [*own, *kept], [*shape, *(sizes[n] for n in kept)])
+    numbers = reshaped(numbers, (where.size, *(sizes[n] for n in kept)))
+    dense = summed_in_groups([numbers], 0, where, prod(digits[n].size for n in rest))
+    order = [*rest, *beside]
+    dense = transposed(reshaped(dense, [digits[n].size for n in order]), np.argsort(order).tolist())
     return reshaped(dense, [axis_size(axis) for axis in axes])
+
+
+def _beside_lists(digits: Sequence[Digit]) -> list[int]:
+    """Which digits follow a label of their own from end to end."""
+    count = Counter(digit.label for digit in digits)
+    return [n for n, d in enumerate(digits) if d.at == range(d.size) and d.label is not None and count[d.label] == 1]
 
 
 def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) -> jax.Array:
     """Sums of those values of all pieces, one after the other along an axis, that are in the same group.
 
-    Of truth values, whether any of them is true. The members of each group are gathered side by side, so nothing is
-    scattered. Where groups differ much in size, most of what is gathered would be nothing; then scattering takes less
-    time. Groups that are known only when run, of one piece, are scattered as well.
+    Of truth values, whether any of them is true. The members of each small group are gathered side by side, so nothing
+    is scattered. Where groups differ much in size, most of what is gathered would be nothing; then scattering takes
+    less time. So it does where groups are large: XLA sums all that is gathered anew for every entry that reads a sum.
+    Groups that are known only when run, of one piece, are scattered as well.
     """
     pieces = [jnp.asarray(piece) for piece in pieces]
     ends = np.cumsum([piece.shape[axis] for piece in pieces])
@@ -131,7 +148,9 @@ def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) 
     parts = list(zip(pieces, np.split(groups, ends[:-1]) if known else [groups], strict=True))
     sizes = [np.bincount(group, minlength=count) for _, group in parts] if known else []
     truth = pieces[0].dtype == bool
-    if not known or count * sum(int(n.max()) for n in sizes) > max(2 * len(groups), _FEW):
+    most, row = sum(int(n.max()) for n in sizes), prod(np.delete(pieces[0].shape, axis).tolist())
+    limit = _MOST_SIDE_BY_SIDE if row < _LONG_ROW else 1
+    if not known or most > limit or count * most > max(2 * len(groups), _FEW):
         shape = (count, *np.delete(pieces[0].shape, axis))
         total = jnp.zeros(shape, pieces[0].dtype)
         for piece, group in parts:

@@ -18,6 +18,8 @@ from .indexing import OUTSIDE, places_of_gather, places_of_slice
 
 # Constant arrays up to this size are looked at before execution; of integers, which may be indices, up to the second.
 SMALL, MANY = 4096, 1 << 24
+# A loop of more equations in all its steps is not run before execution.
+MOST_FOLDED = 4096
 # An array of so many numbers is sparse if one in so many differs from zero.
 _FEWEST, _NONZERO_SHARE = 64, 4
 
@@ -27,6 +29,11 @@ def fold_constants(program: Program) -> Program:
 
     Done with NumPy, on no device, so that rules can see constant factors and constant indices.
     """
+    return replace(program, equations=tuple(_with_known(program)[0]))
+
+
+def _with_known(program: Program) -> tuple[list[_jax.JaxprEqn], dict[Var, np.ndarray]]:
+    """The equations with literals for what is known, and all that is."""
     known = {var: value for var, value in program.constants.items() if _worth_knowing(value)}
     known = {var: np.asarray(value) for var, value in known.items()}
     equations = []
@@ -34,24 +41,60 @@ def fold_constants(program: Program) -> Program:
         invars = [Literal(known[a], a.aval) if isinstance(a, Var) and a in known else a for a in eqn.invars]
         eqn = eqn.replace(invars=invars)
         equations.append(eqn)
-        fold = _fold_of(eqn)
-        if fold is not None:
-            aval = eqn.outvars[0].aval
-            how = eqn.params | {"shape": aval.shape, "dtype": aval.dtype}
-            value = fold(*[np.asarray(atom.val) for atom in invars if isinstance(atom, Literal)], **how, eqn=eqn)
-            value = np.broadcast_to(value, aval.shape).astype(aval.dtype)
+        for var, value in zip(eqn.outvars, _folded(eqn) or (), strict=False):
+            value = np.broadcast_to(value, var.aval.shape).astype(var.aval.dtype)
             if _worth_knowing(value):
-                known[eqn.outvars[0]] = value
-    return replace(program, equations=tuple(equations))
+                known[var] = value
+    return equations, known
+
+
+def _folded(eqn: _jax.JaxprEqn) -> list[Any] | None:
+    """The results of an equation of literals, by NumPy; None if that is not possible, or might round differently."""
+    if any(not isinstance(atom, Literal) or not prod(_jax.shape(atom)) for atom in eqn.invars):
+        return None
+    if any(prod(_jax.shape(var)) > MANY for var in eqn.outvars):
+        return None
+    operands = [np.asarray(atom.val) for atom in eqn.invars if isinstance(atom, Literal)]
+    if eqn.primitive.name == "scan":
+        return _folded_scan(eqn, operands)
+    fold = _fold_of(eqn)
+    if fold is None:
+        return None
+    result = eqn.outvars[0]
+    return [fold(*operands, **eqn.params | {"shape": _jax.shape(result), "dtype": _jax.dtype(result)}, eqn=eqn)]
+
+
+def _folded_scan(eqn: _jax.JaxprEqn, operands: list[np.ndarray]) -> list[Any] | None:
+    """The results of a loop over integers, such as a search for indices."""
+    body, length = _jax.inlined(eqn.params["jaxpr"]), eqn.params["length"]
+    if any(x.dtype.kind not in "iub" for x in operands) or len(body.equations) * length > MOST_FOLDED:
+        return None
+    first, count = _jax.scan_counts(eqn.params)
+    fixed, carried, along = operands[:first], operands[first : first + count], operands[first + count :]
+    stacked = []
+    for step in range(length)[:: -1 if eqn.params["reverse"] else 1]:
+        values = [*fixed, *carried, *(x[step] for x in along)]
+        results = _known_results(body, values)
+        if results is None:
+            return None
+        carried = results[:count]
+        stacked.append(results[count:])
+    ordered = stacked[::-1] if eqn.params["reverse"] else stacked
+    return [*carried, *(np.stack(each) for each in zip(*ordered, strict=True))]
+
+
+def _known_results(program: Program, values: list[Any]) -> list[Any] | None:
+    """The results of a program at known values, by NumPy; None if one of them is not known."""
+    given = {var: np.asarray(value) for var, value in zip(program.inputs, values, strict=True)}
+    known = _with_known(replace(program, inputs=(), constants=program.constants | given))[1]
+    found = [atom.val if isinstance(atom, Literal) else known.get(atom) for atom in program.outputs]
+    return None if any(value is None for value in found) else found
 
 
 def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
-    """How to compute an equation of literals with NumPy; None if that is not possible, or might round differently."""
+    """How to compute an equation with NumPy; None if that is not possible, or might round differently."""
     name = eqn.primitive.name
     if name not in _MOVES and name not in _INTEGER_ARITHMETIC:
-        return None
-    known = all(isinstance(atom, Literal) and prod(_jax.shape(atom)) for atom in eqn.invars)
-    if not known or prod(_jax.shape(eqn.outvars[0])) > MANY:
         return None
     operands = [_jax.dtype(atom).kind in "iub" for atom in eqn.invars]
     if name == "convert_element_type":
@@ -99,6 +142,14 @@ def _chosen(which: Any, cases: list[Any]) -> Any:
     return np.where(which, cases[1], cases[0]) if which.dtype == bool else np.choose(which, cases)
 
 
+def _quotient(value: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Quotients as XLA rounds them, towards zero; all bits are set where the divisor is zero."""
+    with np.errstate(all="ignore"):
+        floor = value // by
+        up = (floor < 0) & (floor * by != value) if value.dtype.kind == "i" else False
+        return np.where(by == 0, ~np.zeros_like(value), floor + np.asarray(up, value.dtype))
+
+
 _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
@@ -106,6 +157,7 @@ _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "neg": _elementwise(np.negative),
     "max": _elementwise(np.maximum),
     "min": _elementwise(np.minimum),
+    "div": lambda value, by, **_: _quotient(value, by),
     "rem": _elementwise(np.fmod),
     "and": _elementwise(np.bitwise_and),
     "or": _elementwise(np.bitwise_or),
@@ -114,6 +166,8 @@ _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "le": _elementwise(np.less_equal),
     "gt": _elementwise(np.greater),
     "ge": _elementwise(np.greater_equal),
+    "lt_to": _elementwise(np.less),
+    "le_to": _elementwise(np.less_equal),
     "eq": _elementwise(np.equal),
     "ne": _elementwise(np.not_equal),
     "abs": _elementwise(np.abs),

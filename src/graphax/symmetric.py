@@ -267,7 +267,13 @@ def order_of_pairs(graph: ComputationGraph, second: tuple[tuple[LocalPair, AnySt
         return preset_vertices("rev", graph)
     presets = [preset_vertices(name, graph) for name in PRESETS if name != "auto"]
     orders = dict.fromkeys([*presets, _fewest_first(graph, pairs)])
-    return min(orders, key=lambda vertices: symmetric_plan(graph, second, vertices, False).cost().operations)
+    costs: dict[tuple[int, ...], int] = {}
+    for vertices in orders:
+        costs[vertices] = symmetric_plan(graph, second, vertices, False).cost().operations
+        # The Hessian of a quadratic form is known without any, and nothing is cheaper.
+        if costs[vertices] <= 0:
+            break
+    return min(costs, key=costs.__getitem__)
 
 
 def _fewest_first(graph: ComputationGraph, pairs: Iterable[Edge]) -> tuple[int, ...]:

@@ -5,7 +5,8 @@ import importlib.util
 import jax
 import numpy as np
 import pytest
-from cutest import TOLERANCE, cases, derivatives, is_kept, report
+from cutest import TOLERANCE, TRACING, blamed, cases, derivatives, done, is_final, is_kept, report
+from shards import Step
 from versus import OURS, Comparison, disagreement
 
 if importlib.util.find_spec("sif2jax") is None:
@@ -78,3 +79,26 @@ def test_short_calls_may_be_slower_by_microseconds(ours, theirs, kept):
     text, all_kept = report({"A Jacobian": found.as_dict()})
     assert ("A Jacobian" in text) != kept
     assert not all_kept or found.ratio >= 1.5
+
+
+def test_only_makes_the_problem_that_the_package_has():
+    (case,) = cases(["GAUSS2LS"])
+    assert case.start.shape == (8,)
+
+
+def test_modes_of_jax_that_take_too_long_are_left_out(tmp_path):
+    output = tmp_path / "rows.jsonl"
+    for way in ("jacrev", "jacfwd"):
+        blamed(output, Step("A Jacobian", way, 0.0), "longer than 120 s")
+        assert not is_final(done(output)["A Jacobian"])
+    assert done(output)["A Jacobian"]["without"] == ["jacrev", "jacfwd"]
+
+
+@pytest.mark.parametrize(("way", "kind"), [(OURS, "failed"), (TRACING, "skipped")])
+def test_a_case_ends_where_ours_takes_too_long_or_the_function_does(tmp_path, way, kind):
+    output = tmp_path / "rows.jsonl"
+    blamed(output, Step("A Jacobian", way, 0.0), "longer than 120 s")
+    row = done(output)["A Jacobian"]
+    assert is_final(row)
+    assert "longer than 120 s" in row[kind]
+    assert f"A Jacobian {kind}" in report(done(output))[0]

@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 
 import graphax as gx
 from alphagrad.tasks import TASKS
+from graphax import native
 from graphax.errors import GraphaxError, NativeError
 
 from .comparing import array, assert_same
@@ -146,3 +147,29 @@ def test_auto_does_not_compile_for_long():
     """That of an elementwise function of 256 numbers would take minutes: it has as many results as a matrix."""
     assert "graphax_kernel" not in names(gx.jacve(jnp.sin), np.ones(256))
     assert "elements of results would take long" in gx.explain(jnp.sin, np.ones(256)).backend.reason
+
+
+def test_programs_that_xla_runs_for_one_point_are_taken_apart_only_where_they_are_mapped(monkeypatch):
+    """ALJAZZAF of CUTEst: taking 1,000 elements apart took four times as long as all that JAX does."""
+
+    def function(x):
+        return jnp.sum(jnp.sin(x) * jnp.arange(1.0, 101.0)) + x[0]
+
+    x, taken_apart = array(100), []
+    monkeypatch.setattr(native, "unroll", lambda *args: taken_apart.append(args))
+    alone = jax.jit(gx.jacve(function))
+    np.testing.assert_allclose(alone(x), jax.jacrev(function)(x), rtol=1e-6)
+    np.testing.assert_allclose(jax.jacfwd(alone)(x), jax.hessian(function)(x), atol=1e-6)
+    assert not taken_apart
+    monkeypatch.undo()
+    points = jnp.stack([x, 2 * x, 3 * x])
+    mapped = jax.vmap(alone, in_axes=1)
+    assert "graphax_kernel" in str(jax.make_jaxpr(mapped)(points.T))
+    np.testing.assert_allclose(mapped(points.T), jax.vmap(jax.jacrev(function))(points), rtol=1e-6)
+
+
+def test_a_mapped_program_that_no_kernel_can_take_is_left_to_xla(monkeypatch):
+    alone, points = jax.jit(gx.jacve(lambda x: jnp.sin(x) * x[0])), array(3, 20)
+    monkeypatch.setattr(native, "unroll", lambda *args: (_ for _ in ()).throw(NativeError("no")))
+    found = jax.vmap(alone)(points)
+    np.testing.assert_allclose(found, jax.vmap(jax.jacfwd(lambda x: jnp.sin(x) * x[0]))(points), rtol=1e-6)

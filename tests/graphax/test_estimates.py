@@ -140,3 +140,19 @@ def test_a_single_point_is_not_kept_waiting():
     assert "xla" in str(found).splitlines()[0]
     got = jax.jit(gx.hessve(residuals))(array(3))
     assert_same(got, jax.hessian(residuals)(array(3)), 1e-9)
+
+
+def test_few_parameters_of_long_data_go_forward():
+    """CERI651C of CUTEst: elimination has an equation for each parameter where JAX has one for all of them."""
+    times = np.linspace(0.1, 1.0, 400)
+
+    def residuals(x):
+        total = jnp.zeros(400)
+        for n in range(8):
+            total = total + x[n % 6] * jnp.exp(-x[(n + 1) % 6] * times) / (1.0 + x[(n + 2) % 6] ** 2 * times)
+        return jnp.where(total > 1.0, total**2, total * x[0])
+
+    x = array(6)
+    found = Pipeline(residuals, (x,), {}, Request()).choice("auto")
+    assert found.name == "xla, by jax.jacfwd"
+    assert_same(jax.jit(gx.jacve(residuals))(x), jax.jit(jax.jacfwd(residuals))(x), 1e-6)

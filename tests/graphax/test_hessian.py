@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jax.scipy.special import erf
 
 import graphax as gx
+from graphax import api, symmetric
 from graphax.hessian import NestedHessian, PlainHessian, SymmetricHessian, hessian_program, plain_hessian
 from graphax.pipeline import Pipeline
 from graphax.trace import Request
@@ -261,3 +262,67 @@ def test_few_parameters_of_long_data_are_left_to_jax():
     program = hessian_program(Pipeline(loss, args, {}, Request((0, 1))))
     assert isinstance(plain_hessian(program), PlainHessian)
     assert plain_hessian(hessian_program(Pipeline(loss, args, {}, Request((0, 1)), "rev"))) is None
+
+
+def test_bands_of_middle_size_are_written_at_once():
+    """LUKSAN14LS of CUTEst: an array is not added for each of many terms that have few entries."""
+
+    def function(x):
+        a, b, c, d = x[:-3:3], x[1:-2:3], x[2:-1:3], x[3::3]
+        return jnp.sum((a - b**2) ** 2 + (b * d - c) ** 4 + jnp.sin(a * d) + b * c * d)
+
+    x = array(97)
+    assert "scatter[" in str(jax.make_jaxpr(gx.hessve(function, backend="xla"))(x))
+    found = gx.hessve(function)(x)
+    np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_one_order_is_enough_where_a_hessian_is_known():
+    """NASH of CUTEst: the Hessian of a quadratic form takes no operations, in whichever order."""
+
+    def function(x):
+        return jnp.sum(x[:3] * x[3:]) * 2.0
+
+    x = array(6)
+    symmetric.symmetric_plan.cache_clear()
+    symmetric.order_of_pairs.cache_clear()
+    found = gx.hessve(function, backend="xla")(x)
+    np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
+    # One to compare orders, and one of whole blocks.
+    assert symmetric.symmetric_plan.cache_info().misses == 2
+
+
+def _fit(model):
+    times = np.linspace(0.0, 1.0, 400)
+    return lambda x: jnp.sum((model(x, times) - np.cos(times)) ** 2)
+
+
+def test_fits_to_long_data_are_left_to_jax_before_anything_is_planned(monkeypatch):
+    """OSBORNEB of CUTEst: planning a kernel in vain took three times as long as all that JAX does."""
+    loss = _fit(lambda x, t: x[0] * jnp.exp(-x[1] * t) + x[2] * jnp.sin(x[3] * t))
+    x, planned = array(4), []
+    known = hessian_program
+    monkeypatch.setattr(api, "hessian_program", lambda pipeline: planned.append(pipeline) or known(pipeline))
+    found = jax.jit(gx.hessve(loss))(x)
+    np.testing.assert_allclose(found, jax.hessian(loss)(x), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found, found.T)
+    value, gradient, _ = jax.jit(gx.value_grad_hess(loss))(x)
+    np.testing.assert_allclose(value, loss(x), rtol=1e-6)
+    np.testing.assert_allclose(gradient, jax.grad(loss)(x), rtol=1e-4, atol=1e-4)
+    assert not planned
+    jax.jit(jax.vmap(gx.hessve(loss)))(jnp.stack([x, 2 * x]))
+    jax.jit(gx.hessve(loss, order="rev"))(x)
+    assert len(planned) == 2
+
+
+def test_fits_that_jax_refuses_are_eliminated():
+    @jax.custom_vjp
+    def decay(x, t):
+        return jnp.exp(-x * t)
+
+    decay.defvjp(lambda x, t: (decay(x, t), (x, t)), lambda saved, g: (jnp.sum(-saved[1] * decay(*saved) * g), None))
+    loss = _fit(lambda x, t: x[0] * decay(x[1], t) + x[2] * t + x[3] * t * t + jnp.sin(x[0] * t))
+    plain = _fit(lambda x, t: x[0] * jnp.exp(-x[1] * t) + x[2] * t + x[3] * t * t + jnp.sin(x[0] * t))
+    x = array(4)
+    np.testing.assert_allclose(jax.jit(gx.hessve(loss))(x), jax.hessian(plain)(x), rtol=1e-4, atol=1e-3)

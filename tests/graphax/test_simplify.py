@@ -105,6 +105,10 @@ FOLDED = {
     "reductions": lambda i: jnp.stack([i.sum(), i.max(), jnp.min(i), jnp.any(i > 3).astype(i.dtype)]),
     "reductions of bits": lambda i: jax.lax.reduce_and(i | 4, (0,)) + jax.lax.reduce_or(i & 6, (0,)),
     "sums": lambda i: jnp.cumsum(i, axis=0) + jax.lax.cumsum(i, axis=1, reverse=True),
+    "quotients": lambda i: jax.lax.div(i - 3, i.T.reshape(5, 3) - 2) + jax.lax.div(i.astype(np.uint32), np.uint32(0)),
+    "search": lambda i: jnp.searchsorted(np.array([1, 3, 5]), i),
+    "loop": lambda i: jax.lax.scan(lambda c, row: (c + row[0], c * row), i[0, 0], i)[1],
+    "loop from the end": lambda i: jax.lax.scan(lambda c, row: (c + row[0], c * row), i[0, 0], i, reverse=True)[1],
     "arithmetic": lambda i: jnp.abs(i - 7) * jnp.sign(3 - i) ^ i**2,
 }
 
@@ -132,3 +136,23 @@ def test_indices_by_columns_of_a_table_are_known():
         return x[pairs[:, 0]] * x[pairs[:, 1]]
 
     assert not gx.jacve(function, sparse=True)(array(4)).is_dynamic
+
+
+def test_long_loops_are_not_run_beforehand():
+    program = traced(lambda x: x + jax.lax.fori_loop(0, 100_000, lambda n, c: c + n, 0), array(2))
+    folded = fold_constants(program)
+    assert not isinstance(folded.equations[-1].invars[1], Literal)
+
+
+def test_indices_that_a_search_finds_are_those_of_a_sparse_block():
+    """HADAMARD of CUTEst: what is below the diagonal of a product, by indices that `jnp.searchsorted` finds."""
+
+    def function(x):
+        y = x[1:].reshape(20, 20)
+        k, ends = jnp.arange(210), jnp.cumsum(1 + jnp.arange(20))
+        row = jnp.searchsorted(ends, k, side="right")
+        return (y.T @ y)[k - jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]])[row], row] * x[0]
+
+    x = array(401)
+    np.testing.assert_allclose(gx.jacve(function)(x), jax.jacfwd(function)(x), rtol=1e-5, atol=1e-4)
+    assert gx.sparsity(function, x).nnz <= 210 * 40

@@ -183,12 +183,28 @@ def test_lists_that_coincide_become_one():
     assert block.structure.stored <= 900
 
 
+def test_sums_that_are_read_often_are_computed_once():
+    """HADAMALS of CUTEst: XLA would sum what is gathered side by side anew for each entry of the Hessian."""
+    rows, columns = np.tril_indices(8)
+
+    def function(x):
+        y = x.reshape(8, 8)
+        return jnp.sum((y.T @ y)[columns, rows] ** 2)
+
+    x = np.random.default_rng(9).random(64)
+    assert "scatter-add" in str(jax.make_jaxpr(gx.hessve(function, backend="xla"))(x))
+    for backend in ("xla", "native"):
+        found = jax.jit(gx.hessve(function, backend=backend))(x)
+        np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("pieces", [1, 3])
 @pytest.mark.parametrize("few", [0, 1 << 14])
 @pytest.mark.parametrize("kind", [float, bool])
 def test_sums_of_groups(pieces, few, kind, monkeypatch):
     """Gathered or scattered, in one piece or several, along any axis; groups may be empty."""
     monkeypatch.setattr(labelled, "_FEW", few)
+    monkeypatch.setattr(labelled, "_MOST_SIDE_BY_SIDE", 64)
     rng = np.random.default_rng(8)
     values = rng.normal(size=(2, 60, 3)) if kind is float else rng.random((2, 60, 3)) < 0.3
     groups = np.minimum(rng.integers(0, 40, 60), rng.integers(0, 40, 60))

@@ -20,9 +20,10 @@ from .operations import instructions
 from .primitive import Kernel
 from .results import check_room, results_outside
 from .statements import Statements
+from .unmapped import Unmapped, is_left_to_xla
 from .unroll import LIMIT, unroll
 
-__all__ = ["as_kernel", "check_available", "set_threads"]
+__all__ = ["as_kernel", "check_available", "set_threads", "unmapped"]
 
 # More statements than this take longer to compile than one should wait for without having asked, except where XLA
 # takes as long because there are many equations. An element of a result counts as a few statements: it is moved between
@@ -81,6 +82,11 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
     return Kernel(program, statements, required)
+
+
+def unmapped(program: Program) -> Unmapped | None:
+    """A program of which XLA runs a single point in any case, as a kernel where it is mapped; None for any other."""
+    return Unmapped(program, lambda: as_kernel(program, False, mapped=True)) if is_left_to_xla(program) else None
 
 
 def _limit_unasked(program: Program, mapped: bool) -> int:

@@ -100,15 +100,20 @@ class Kernel:
     def reason_for_xla_alone(self) -> str | None:
         """Why a single point is better left to XLA, or None."""
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
-        largest, equations = max(map(prod, shapes), default=0), len(self.program.equations)
         loops = self.has_loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
-        if largest <= _LARGEST_ARRAY_ALONE or equations > _MOST_EQUATIONS_OF_XLA_ALONE or loops:
+        if loops or not is_better_alone(shapes, len(self.program.equations)):
             return None
-        return f"single point, few operations on arrays of {largest} elements"
+        return f"single point, few operations on arrays of {max(map(prod, shapes))} elements"
 
     @property
     def reason_for_xla_on_gpu(self) -> str | None:
         return reason_for_xla(self.statements)
+
+
+def is_better_alone(shapes: Sequence[Sequence[int]], equations: int) -> bool:
+    """Whether XLA is quicker with a single point of a program without loops, by the shapes of operands and results."""
+    largest = max(map(prod, shapes), default=0)
+    return largest > _LARGEST_ARRAY_ALONE and equations <= _MOST_EQUATIONS_OF_XLA_ALONE
 
 
 def _results(

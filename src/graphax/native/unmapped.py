@@ -1,0 +1,51 @@
+"""Programs that XLA runs for a single point, and that become kernels only where they are mapped over points.
+
+Taking arrays apart is most of what a first call takes. A function under `jax.jit` may still be mapped, so the question
+stays open until it is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from .. import _jax
+from .._jax import Program
+from ..notices import left_to_xla
+from .primitive import Kernel, is_better_alone
+
+
+@dataclass(frozen=True, eq=False)
+class Unmapped:
+    """A program for one point, and what makes its kernel."""
+
+    program: Program
+    kernel: Callable[[], Kernel]
+
+    def __call__(self, *operands: Any) -> list[Any]:
+        return _unmapped.bind(*operands, unmapped=self)
+
+
+def is_left_to_xla(program: Program) -> bool:
+    """Whether XLA runs a single point on the CPU, whatever a kernel would be like."""
+    atoms = (*program.inputs, *program.outputs)
+    alone = is_better_alone([_jax.shape(atom) for atom in atoms], len(program.equations))
+    return alone and not _jax.has_loops(program) and not _jax.computes_on_gpu()
+
+
+def _results(avals: Sequence[Any], unmapped: Unmapped) -> list[tuple[tuple[int, ...], Any, bool]]:
+    return [(_jax.shape(atom), _jax.dtype(atom), _jax.is_weak(atom)) for atom in unmapped.program.outputs]
+
+
+def _batch(operands: Sequence[Any], dims: Sequence[Any], unmapped: Unmapped) -> Any:
+    by: Callable = unmapped.program
+    try:
+        by = unmapped.kernel()
+    except Exception as error:  # noqa: BLE001  whatever it is, XLA can run the program
+        left_to_xla(str(error))
+    results = jax.vmap(by, in_axes=tuple(dims))(*operands)
+    return results, [0] * len(results)
+
+
+_unmapped = _jax.define_primitive("graphax_unmapped", _results, lambda unmapped: unmapped.program, _batch, {})

@@ -1,0 +1,47 @@
+"""Ways to a derivative measured in turns: what is told, what is forgotten, and what counts."""
+
+import os
+import time
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+from versus import OURS, compare, forget, in_turns
+
+import graphax as gx
+from graphax.symmetric import symmetric_plan
+
+
+def test_turns_are_told_before_long_calls():
+    told = []
+    found = in_turns({"short": lambda: None, "long": lambda: time.sleep(0.003)}, rounds=3, note=told.append)
+    assert told[:2] == ["short", "long"]
+    assert set(told[2:]) == {"long"}
+    assert found["short"] < 0.003 <= found["long"]
+
+
+def test_a_way_of_jax_that_fails_does_not_count():
+    def fails(x):
+        raise ValueError("no")
+
+    told = []
+    found = compare({"jacfwd": fails, "jacrev": lambda x: 2 * x, OURS: lambda x: 2 * x}, [1.0], 1e-9, 3, told.append)
+    assert found.better == "jacrev"
+    assert not found.wrong
+    assert told[:3] == ["jacfwd", "jacrev", OURS]
+    with pytest.raises(ValueError, match="no"):
+        compare({"jacfwd": fails, OURS: lambda x: x}, [1.0], 1e-9, 3)
+
+
+def test_first_calls_can_be_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
+    gx.hessve(lambda x: jnp.prod(jnp.sin(x)))(jnp.ones(3))
+    assert symmetric_plan.cache_info().currsize
+    folders = set()
+    for _ in range(3):
+        forget()
+        folders.add(Path(os.environ["GRAPHAX_CACHE"]))
+    assert not symmetric_plan.cache_info().currsize
+    # Each is a new one, and none inside another.
+    assert len(folders) == 3
+    assert len({folder.parent for folder in folders}) == 1
