@@ -11,7 +11,8 @@ from ._jax import Program
 from .backend import attempted, check_backend, compiled, is_alone, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
-from .hessian import hessian_program, plain_at_once, plain_hessian
+from .hessian import hessian_program, typed
+from .hessian_modes import is_passed_first, passes_of, plain_at_once, plain_hessian
 from .pipeline import Pipeline
 from .structure import zero
 from .trace import Request, Traced, check_argnums, check_function
@@ -179,17 +180,21 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
         plain = plain_at_once(pipeline) if is_alone(pipeline.traced.args, backend) else None
         found = attempted(plain, pipeline.traced.args) if plain else None
         if found is not None:
-            return pipeline.traced, chosen(*found)
+            return pipeline.traced, chosen(*typed(found, pipeline.traced.args))
         program = hessian_program(pipeline)
 
         def chosen_of(program: Callable) -> Callable:
-            return lambda *leaves: chosen(*program(*leaves))
+            return lambda *leaves: chosen(*typed(program(*leaves), leaves))
 
         def better(_: Program) -> Callable | None:
             plain = plain_hessian(program)
             return None if plain is None else chosen_of(plain)
 
-        return pipeline.traced, run(chosen_of(program), pipeline.traced.args, backend, better=better)
+        eliminated, passes = chosen_of(program), passes_of(pipeline)
+        candidates = [eliminated]
+        if passes is not None:
+            candidates.insert(0 if is_passed_first(passes) else 1, chosen_of(passes))
+        return pipeline.traced, run(eliminated, pipeline.traced.args, backend, better=better, candidates=candidates)
 
     return evaluate
 

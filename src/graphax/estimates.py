@@ -27,6 +27,10 @@ _ALONE, _IN_VECTOR, _IN_LONG_CODE, _LONGEST_CACHED = 0.15e-9, 0.02e-9, 0.04e-9, 
 _INSTRUCTIONS, _OF_A_PASS = 1.2, {"jax.jacfwd": 2.5, "jax.jacrev": 2.0}
 # How many statements the local derivatives have for each of the function.
 _LOCAL = 2
+# The same for a gradient, for a forward pass through it, and how many equations those are for each of the function.
+_GRADIENT, _OF_A_GRADIENT, _SECOND = 4, 6, 12
+# Hessians are taken pass by pass before anything is planned for so few arguments, and elements of an equation.
+_FEW_PASSES, _SHORT_ARRAYS = 32, 8
 # A kernel of fewer instructions is not looked at twice.
 _LONG_CODE = 6_000
 # How often a program is called until what compiling takes has paid: with one point, and with many.
@@ -107,6 +111,25 @@ def kernel_of_passes(mode: str, count: int, arithmetic: int, points: int = 1) ->
     """A kernel with a loop of so many passes of a mode, for a function of so many statements."""
     once, each = _INSTRUCTIONS * arithmetic, _INSTRUCTIONS * arithmetic * _OF_A_PASS[mode]
     return kernel(round(once + each), round(once + count * each), points, f"passes of {mode}")
+
+
+def hessian_of_passes(count: int, arithmetic: int, points: int = 1) -> Way:
+    """A kernel with a loop of so many forward passes through the gradient of a function of so many statements."""
+    once, each = (_INSTRUCTIONS * arithmetic * share for share in (_GRADIENT, _OF_A_GRADIENT))
+    return kernel(round(once + each), round(once + count * each), points, "passes of jax.hessian")
+
+
+def plain_second(program: Program, inputs: int, points: int = 1) -> Way:
+    """`jax.hessian` of a function of so many elements."""
+    equations, elements = _size(program)
+    run = _CALLED + _SECOND * _STARTED * equations + _MOVED * points * elements * (_GRADIENT + _OF_A_GRADIENT * inputs)
+    return Way("jax.hessian", run, compiling_xla(_SECOND * equations))
+
+
+def is_long_for_second(arithmetic: int, inputs: int, equations: int) -> bool:
+    """Whether planning the Hessian of a function would take longer than compiling passes, of which there are few."""
+    few = inputs <= _FEW_PASSES and arithmetic <= _SHORT_ARRAYS * equations
+    return few and compiling_kernel(_OF_A_GRADIENT * arithmetic) > compiling_kernel(_LONG_CODE) / 4
 
 
 def pays(way: Way, kernel: Way, points: int) -> bool:

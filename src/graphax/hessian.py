@@ -17,7 +17,6 @@ from ._jax import Var
 from .block import JacobianBlock, add, compose, mirrored
 from .bundles import Bundle, Passage
 from .curvature import Curvature, equation_curvature
-from .estimates import has_long_sums, has_too_long_sums
 from .execute import Blocks, eliminate, evaluate_all, finished
 from .graph import ComputationGraph
 from .order import Order
@@ -26,7 +25,7 @@ from .plan import Edge, Plan
 from .structure import identity
 from .symmetric import LocalPair, adjoint_plan, order_of_pairs, pair, symmetric_plan
 from .terms import AnyStructure, is_symmetric, renamed, transposed
-from .trace import Request, Traced
+from .trace import Request
 
 # Flat outputs and auxiliary data, the Jacobian by flat output and input, and the Hessian by output and two inputs.
 Found = tuple[list[Any], list[list[Any]], list[list[list[Any]]]]
@@ -55,10 +54,10 @@ class SymmetricHessian:
             return False
         outputs = traced.program.outputs[: traced.out_count]
         ends = [_jax.dtype(atom) for atom in (*outputs, *traced.program.inputs)]
-        if [_jax.shape(atom) for atom in outputs] != [()] or not all(_is_floating(dtype) for dtype in ends):
+        if [_jax.shape(atom) for atom in outputs] != [()] or not all(is_floating(dtype) for dtype in ends):
             return False
         plain = not any(isinstance(edge, (Bundle, Passage)) for edge in self.graph.edges.values())
-        return plain and all(_is_floating(vertex.dtype) for vertex in self.graph.vertices.values())
+        return plain and all(is_floating(vertex.dtype) for vertex in self.graph.vertices.values())
 
     @property
     def _whole(self) -> bool:
@@ -135,7 +134,7 @@ class SymmetricHessian:
             if self.pipeline.sparse:
                 return block if symmetric else _averaged(block)
             dense = block.todense()
-            return _jax.typed_like(dense if symmetric else _mirrored_array(dense, np.size(one)), atom)
+            return _jax.typed_like(dense if symmetric else mirrored_array(dense, np.size(one)), atom)
 
         return [[entry(row, column) for column in range(len(ends))] for row in range(len(ends))]
 
@@ -183,7 +182,7 @@ def _plain(block: Any) -> JacobianBlock | None:
     return block
 
 
-def _is_floating(dtype: Any) -> bool:
+def is_floating(dtype: Any) -> bool:
     return jax.dtypes.issubdtype(dtype, np.floating)
 
 
@@ -233,37 +232,10 @@ class NestedHessian:
             if isinstance(above, JacobianBlock):
                 return _mirrored_block(above, row, column) if len(above.shape) == ranks[row] + ranks[column] else below
             if row == column:
-                return _mirrored_array(above, sizes[row])
-            return above if row < column else _turned_array(above, ranks[column], ranks[row])
+                return mirrored_array(above, sizes[row])
+            return above if row < column else turned_array(above, ranks[column], ranks[row])
 
         return [[entry(row, column) for column in range(len(args))] for row in range(len(args))]
-
-
-@dataclass(frozen=True, eq=False)
-class PlainHessian:
-    """The derivatives of a function to one real number, by `jax.hessian`, mirrored."""
-
-    traced: Traced
-
-    def __call__(self, *args: Any) -> Found:
-        atoms, numbers = self.traced.program.outputs, tuple(range(len(args)))
-
-        def value(*args: Any) -> Any:
-            return self.traced.program(*args)[0]
-
-        outputs = [_jax.typed_like(x, atom) for x, atom in zip(self.traced.program(*args), atoms, strict=True)]
-        gradient = [_jax.typed_like(x, atoms[0]) for x in jax.grad(value, numbers)(*args)]
-        rows = jax.hessian(value, numbers)(*args)
-
-        def entry(row: int, column: int) -> Any:
-            above = rows[min(row, column)][max(row, column)]
-            if row == column:
-                above = _mirrored_array(above, np.size(args[row]))
-            elif row > column:
-                above = _turned_array(above, np.ndim(args[column]), np.ndim(args[row]))
-            return _jax.typed_like(above, atoms[0])
-
-        return outputs, [gradient], [[[entry(row, column) for column in numbers] for row in numbers]]
 
 
 def _mirrored_block(block: JacobianBlock, row: int, column: int) -> JacobianBlock:
@@ -272,44 +244,35 @@ def _mirrored_block(block: JacobianBlock, row: int, column: int) -> JacobianBloc
     return block if row < column else block.transpose()
 
 
-def _mirrored_array(x: jax.Array, size: int) -> jax.Array:
+def mirrored_array(x: jax.Array, size: int) -> jax.Array:
     """Square matrices in the last axes, with what is above their diagonal below it as well."""
     square = jnp.reshape(x, (-1, size, size))
     above = np.broadcast_to(np.tri(size, dtype=bool).T, square.shape)
     return jnp.reshape(lax.select(above, square, jnp.swapaxes(square, 1, 2)), x.shape)
 
 
-def _turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:
+def turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:
     """Two groups of axes at the end exchanged: the last ``other`` ones, and ``rank`` before them."""
     first = x.ndim - rank - other
     middle, last = range(first, first + rank), range(first + rank, x.ndim)
     return jnp.transpose(x, (*range(first), *last, *middle))
 
 
-def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | None:
-    """`jax.hessian`, where XLA is quicker with it: for few arguments of sums over long arrays.
+def typed(found: Found, args: Sequence[Any]) -> Found:
+    """Derivatives with the types of arguments, as JAX has them: a gradient is a cotangent, and so are its derivatives."""
+    outputs, gradients, matrices = found
+    slopes = [[_typed(x, argument) for x, argument in zip(row, args, strict=True)] for row in gradients]
+    curved = [
+        [[_typed(x, argument) for x in row] for row, argument in zip(rows, args, strict=True)] for rows in matrices
+    ]
+    return outputs, slopes, curved
 
-    Elimination has a sum for every pair of arguments then, and each of them is a loop over all that it is made of.
-    """
-    pipeline = program.pipeline
-    if isinstance(program, NestedHessian) or pipeline.sparse or not pipeline.is_automatic:
-        return None
-    return PlainHessian(pipeline.traced) if has_long_sums(pipeline.traced.program) else None
 
-
-def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
-    """`jax.hessian`, where `plain_hessian` will be it for a single point, which is known before anything is planned."""
-    traced = pipeline.traced
-    program, equations = traced.program, list(_jax.all_equations(traced.program.equations))
-    if pipeline.sparse or not pipeline.is_automatic or not has_too_long_sums(program):
-        return None
-    outputs = program.outputs[: traced.out_count]
-    real = all(_is_floating(_jax.dtype(atom)) for atom in (*outputs, *program.inputs))
-    if not real or [_jax.shape(atom) for atom in outputs] != [()]:
-        return None
-    between = any(_jax.is_complex(var.aval) for eqn in equations for var in eqn.outvars)
-    others = between or _jax.has_loops(program) or any(map(_jax.is_collective, equations))
-    return None if others else PlainHessian(traced)
+def _typed(x: Any, argument: Any) -> Any:
+    dtype = jnp.result_type(argument)
+    if x.dtype == dtype or not (is_floating(dtype) and is_floating(x.dtype)):
+        return x
+    return x.mapped(lambda part: part, dtype) if isinstance(x, JacobianBlock) else lax.convert_element_type(x, dtype)
 
 
 def hessian_program(pipeline: Pipeline) -> SymmetricHessian | NestedHessian:

@@ -84,8 +84,7 @@ class Passes(Mode):
     @cached_property
     def is_possible(self) -> bool:
         """Whether there is a loop, of numbers of one type."""
-        ends = (*self.traced.program.inputs, *self._atoms)
-        return self.count > 1 and len({_jax.dtype(atom) for atom in ends}) == 1 and Mode(self.traced).is_possible
+        return self.count > 1 and has_one_type(self.traced) and Mode(self.traced).is_possible
 
     @property
     def count(self) -> int:
@@ -97,30 +96,45 @@ class Passes(Mode):
         taken = [_jax.shape(atom) for atom in self._atoms]
 
         def outputs(x: Any) -> tuple[Any, list[Any]]:
-            parts = [jnp.reshape(x[begin:end], shape) for shape, begin, end in _ranges(given)]
-            found = self.traced.program(*parts)
-            return _joined(found[: self.traced.out_count]), found
+            found = self.traced.program(*apart(x, given))
+            return joined(found[: self.traced.out_count]), found
 
-        x = _joined(args)
+        x = joined(args)
         if self.name == FORWARD:
             _, tangents, found = jax.linearize(outputs, x, has_aux=True)
-            matrix = lax.map(tangents, _seeds(x)).T
+            matrix = lax.map(tangents, seeds(x)).T
         else:
             y, cotangents, found = jax.vjp(outputs, x, has_aux=True)
-            matrix = lax.map(lambda seed: cotangents(seed)[0], _seeds(y))
-        jacobian = [
-            [jnp.reshape(matrix[top:low, left:right], (*out, *inp)) for inp, left, right in _ranges(given)]
-            for out, top, low in _ranges(taken)
-        ]
+            matrix = lax.map(lambda seed: cotangents(seed)[0], seeds(y))
+        jacobian = blocks_of(matrix, taken, given)
         return self._finished(found, jacobian)
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
+def has_one_type(traced: Traced) -> bool:
+    """Whether all arguments and results that are differentiated are numbers of the same type."""
+    ends = (*traced.program.inputs, *traced.program.outputs[: traced.out_count])
+    return len({_jax.dtype(atom) for atom in ends}) == 1
+
+
+def joined(arrays: Sequence[Any]) -> Any:
     return jnp.concatenate([jnp.ravel(x) for x in arrays])
 
 
-def _seeds(x: Any) -> Any:
+def seeds(x: Any) -> Any:
     return jnp.eye(x.size, dtype=x.dtype)
+
+
+def apart(x: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """A vector as arrays of these shapes, one after the other."""
+    return [jnp.reshape(x[begin:end], shape) for shape, begin, end in _ranges(shapes)]
+
+
+def blocks_of(matrix: Any, rows: Sequence[tuple[int, ...]], columns: Sequence[tuple[int, ...]]) -> list[list[Any]]:
+    """A matrix as blocks, by the shapes of what its rows and its columns stand for."""
+    return [
+        [jnp.reshape(matrix[top:end, left:right], (*out, *inp)) for inp, left, right in _ranges(columns)]
+        for out, top, end in _ranges(rows)
+    ]
 
 
 def _ranges(shapes: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], int, int]]:

@@ -107,7 +107,7 @@ class Pipeline:
         else:
             outputs, blocks = backend.run(
                 self.eliminated, args, name,
-                better=self.better, candidates=self.candidates, others=self.modes(self._points),
+                better=self.better, candidates=self.candidates, others=self.modes(self.points),
             )  # fmt: skip
         return outputs, self.traced.nest(blocks)
 
@@ -120,20 +120,21 @@ class Pipeline:
         # A thread of a GPU has no room for what passes share.
         if self.sparse or not self.is_automatic or _jax.computes_on_gpu():
             return (self.eliminated,)
-        points, statements = self._points, arithmetic(self.traced.program)
+        points, statements = self.points, arithmetic(self.traced.program)
         ways = {
             passes: kernel_of_passes(passes.name, passes.count, statements, points)
             for passes in (Passes(self.traced, self._first, name) for name in (FORWARD, REVERSE))
             if passes.is_possible
         }
-        quickest = sorted(ways, key=lambda passes: ways[passes].run)
+        by_xla = min(way.run for way in self.modes(points))
+        quickest = sorted((passes for passes in ways if ways[passes].run < by_xla), key=lambda passes: ways[passes].run)
         # Planning takes as long as compiling passes does, so they are looked at before there is a plan.
-        eliminated = kernel_of_plan(fewest_operations(self.graph), statements, points) if ways else None
+        eliminated = kernel_of_plan(fewest_operations(self.graph), statements, points) if quickest else None
         first = [passes for passes in quickest[:1] if eliminated and pays(ways[passes], eliminated, points)]
         return (*first, self.eliminated, *(passes for passes in quickest if passes not in first))
 
     @property
-    def _points(self) -> int:
+    def points(self) -> int:
         """How many points to expect; a `jax.vmap` outside of a `jax.jit` is not known yet."""
         return MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
 
@@ -145,7 +146,7 @@ class Pipeline:
         mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
-        name = better_mode(eliminated, self.modes(self._points), self._points)
+        name = better_mode(eliminated, self.modes(self.points), self.points)
         return None if name is None else replace(mode, name=name)
 
     def modes(self, points: int) -> list[Way]:

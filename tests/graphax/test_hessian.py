@@ -10,7 +10,8 @@ from jax.scipy.special import erf
 
 import graphax as gx
 from graphax import api, symmetric
-from graphax.hessian import NestedHessian, PlainHessian, SymmetricHessian, hessian_program, plain_hessian
+from graphax.hessian import NestedHessian, SymmetricHessian, hessian_program
+from graphax.hessian_modes import PlainHessian, plain_hessian
 from graphax.pipeline import Pipeline
 from graphax.trace import Request
 
@@ -326,3 +327,20 @@ def test_fits_that_jax_refuses_are_eliminated():
     plain = _fit(lambda x, t: x[0] * jnp.exp(-x[1] * t) + x[2] * t + x[3] * t * t + jnp.sin(x[0] * t))
     x = array(4)
     np.testing.assert_allclose(jax.jit(gx.hessve(loss))(x), jax.hessian(plain)(x), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+@pytest.mark.parametrize("loops", [False, True])
+def test_derivatives_have_the_types_of_arguments(given, sparse, loops):
+    """As in JAX, whose gradients are cotangents, whatever type the result has."""
+
+    def function(x, y):
+        x = jax.lax.fori_loop(0, 3, lambda _, c: jnp.sin(c) * 1.5, x) if loops else x
+        return jnp.sum(x * x).astype(np.float32) * jnp.sum(y.astype(np.float32) ** 2)
+
+    args = array(3).astype(given), array(2).astype(np.float64)
+    _, gradient, hessian = jax.jit(gx.value_grad_hess(function, (0, 1), sparse=sparse))(*args)
+    blocks = [[block.todense() for block in row] for row in hessian] if sparse else [list(row) for row in hessian]
+    assert_same(list(gradient), list(jax.grad(function, (0, 1))(*args)), 1e-5)
+    assert_same(blocks, [list(row) for row in jax.hessian(function, (0, 1))(*args)], 1e-5)

@@ -1,0 +1,132 @@
+"""Hessians by JAX itself: `jax.hessian`, or its passes one after the other in the loop of a kernel."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from . import _jax
+from .estimates import (
+    elements_of,
+    has_long_sums,
+    has_too_long_sums,
+    hessian_of_passes,
+    is_long_for_second,
+    plain_second,
+)
+from .hessian import Found, NestedHessian, SymmetricHessian, is_floating, mirrored_array, turned_array
+from .modes import apart, arithmetic, blocks_of, has_one_type, joined, seeds
+from .pipeline import Pipeline
+from .trace import Traced
+
+
+@dataclass(frozen=True, eq=False)
+class PlainHessian:
+    """The derivatives of a function to one real number, by `jax.hessian`, mirrored."""
+
+    traced: Traced
+
+    def __call__(self, *args: Any) -> Found:
+        atoms, numbers = self.traced.program.outputs, tuple(range(len(args)))
+
+        def value(*args: Any) -> Any:
+            return self.traced.program(*args)[0]
+
+        outputs = [_jax.typed_like(x, atom) for x, atom in zip(self.traced.program(*args), atoms, strict=True)]
+        gradient = [_jax.typed_like(x, atoms[0]) for x in jax.grad(value, numbers)(*args)]
+        rows = jax.hessian(value, numbers)(*args)
+
+        def entry(row: int, column: int) -> Any:
+            above = rows[min(row, column)][max(row, column)]
+            if row == column:
+                above = mirrored_array(above, np.size(args[row]))
+            elif row > column:
+                above = turned_array(above, np.ndim(args[column]), np.ndim(args[row]))
+            return _jax.typed_like(above, atoms[0])
+
+        return outputs, [gradient], [[[entry(row, column) for column in numbers] for row in numbers]]
+
+
+@dataclass(frozen=True, eq=False)
+class HessianPasses:
+    """The derivatives of a function to one real number by forward passes through its gradient, in a loop; mirrored."""
+
+    traced: Traced
+    label = "one pass of jax.hessian after the other"
+
+    @cached_property
+    def is_possible(self) -> bool:
+        """Whether there is one real result of real arguments of its type, and a loop."""
+        return self.count > 1 and has_one_type(self.traced) and _is_real_number(self.traced)
+
+    @property
+    def count(self) -> int:
+        return elements_of(self.traced.program.inputs)
+
+    def __call__(self, *args: Any) -> Found:
+        shapes, atoms = [np.shape(argument) for argument in args], self.traced.program.outputs
+
+        def value(x: Any) -> tuple[Any, list[Any]]:
+            found = self.traced.program(*apart(x, shapes))
+            return found[0], found
+
+        gradient, tangents, found = jax.linearize(jax.grad(value, has_aux=True), joined(args), has_aux=True)
+        matrix = mirrored_array(lax.map(tangents, seeds(gradient)), self.count)
+        slopes = [_jax.typed_like(x, atoms[0]) for x in apart(gradient, shapes)]
+        rows = [[_jax.typed_like(x, atoms[0]) for x in row] for row in blocks_of(matrix, shapes, shapes)]
+        return [_jax.typed_like(x, atom) for x, atom in zip(found, atoms, strict=True)], [slopes], [rows]
+
+
+def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | None:
+    """`jax.hessian`, where XLA is quicker with it: for few arguments of sums over long arrays.
+
+    Elimination has a sum for every pair of arguments then, and each of them is a loop over all that it is made of.
+    """
+    pipeline = program.pipeline
+    if isinstance(program, NestedHessian) or pipeline.sparse or not pipeline.is_automatic:
+        return None
+    return PlainHessian(pipeline.traced) if has_long_sums(pipeline.traced.program) else None
+
+
+def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
+    """`jax.hessian`, where `plain_hessian` will be it for a single point, which is known before anything is planned."""
+    traced = pipeline.traced
+    program, equations = traced.program, list(_jax.all_equations(traced.program.equations))
+    if pipeline.sparse or not pipeline.is_automatic or not has_too_long_sums(program):
+        return None
+    if not _is_real_number(traced):
+        return None
+    between = any(_jax.is_complex(var.aval) for eqn in equations for var in eqn.outvars)
+    return None if between or _jax.has_loops(program) else PlainHessian(traced)
+
+
+def _is_real_number(traced: Traced) -> bool:
+    """Whether the result is one real number, of real arguments, without collectives in between."""
+    program, outputs = traced.program, traced.program.outputs[: traced.out_count]
+    real = all(is_floating(_jax.dtype(atom)) for atom in (*outputs, *program.inputs))
+    alone = not any(map(_jax.is_collective, _jax.all_equations(program.equations)))
+    return real and alone and [_jax.shape(atom) for atom in outputs] == [()]
+
+
+def passes_of(pipeline: Pipeline) -> HessianPasses | None:
+    """The Hessian pass by pass, where that may be a kernel and XLA should be slower."""
+    if pipeline.sparse or not pipeline.is_automatic or _jax.computes_on_gpu():
+        return None
+    passes, program, points = HessianPasses(pipeline.traced), pipeline.traced.program, pipeline.points
+    if not passes.is_possible:
+        return None
+    ours, by_xla = (
+        hessian_of_passes(passes.count, arithmetic(program), points),
+        plain_second(program, passes.count, points),
+    )
+    return passes if ours.run < by_xla.run else None
+
+
+def is_passed_first(passes: HessianPasses) -> bool:
+    """Whether passes are tried before anything is planned."""
+    program = passes.traced.program
+    equations = sum(1 for _ in _jax.all_equations(program.equations))
+    return is_long_for_second(arithmetic(program), passes.count, equations)
