@@ -259,7 +259,7 @@ def turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:
 
 
 def typed(found: Found, args: Sequence[Any]) -> Found:
-    """Derivatives with the types of arguments, as JAX has them: a gradient is a cotangent, and so are its derivatives."""
+    """Derivatives with the types of arguments, as JAX has them: a gradient is a cotangent."""
     outputs, gradients, matrices = found
     slopes = [[_typed(x, argument) for x, argument in zip(row, args, strict=True)] for row in gradients]
     curved = [
