@@ -11,7 +11,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from . import _jax
 from ._jax import Program
 from .errors import GraphaxError, LongCodeError, NativeError
-from .estimates import MANY_POINTS, Way, elimination, kernel
+from .estimates import MANY_POINTS, Way, elimination, is_quickest, kernel
 from .labelled import nothing_told_apart
 from .notices import left_to_xla
 
@@ -146,7 +146,7 @@ def _found(
                 if unmapped is not None:
                     return _Found(candidate, traced, unmapped)
             made = _kernel(traced, required, patient)
-            if candidate is function or required or _is_quickest(made, args, flat, others):
+            if candidate is function or required or _is_taken(made, args, flat, others):
                 return _Found(candidate, traced, made)
         except Exception as error:  # noqa: BLE001  whatever stands in the way of a kernel, XLA does without
             failure = error if candidate is function else failure
@@ -156,13 +156,12 @@ def _found(
     return _Found(function, flat, None, str(failure))
 
 
-def _is_quickest(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, others: Sequence[Way]) -> bool:
-    """Whether a kernel of passes should be quicker than XLA, which would take them one after the other."""
+def _is_taken(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, others: Sequence[Way]) -> bool:
+    """Whether a kernel of passes is better than XLA, which would take them one after the other."""
     points = MANY_POINTS if _jax.is_mapped(args) else 1
     ways = [*others, *([] if eliminated is None else [elimination(eliminated.program, points)])]
-    ours = kernel(made.instructions, made.executed, points)
     alone = points == 1 and made.reason_for_xla_alone is not None
-    return not alone and all(ours.run < way.run for way in ways)
+    return not alone and is_quickest(kernel(made.instructions, made.executed, points), ways, points)
 
 
 def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:

@@ -6,7 +6,7 @@ that is slower in everything changes nothing. `benchmarks/estimates.py` measures
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from . import _jax
@@ -33,6 +33,8 @@ _GRADIENT, _OF_A_GRADIENT, _SECOND = 4, 6, 12
 _FEW_PASSES, _SHORT_ARRAYS = 32, 8
 # A kernel of fewer instructions is not looked at twice.
 _LONG_CODE = 6_000
+# How many times as long as by XLA compiling passes may take for a single point.
+_PATIENCE = 1.5
 # How often a program is called until what compiling takes has paid: with one point, and with many.
 _CALLS_ALONE, _CALLS = 100_000, 1_000
 # What handing over to JAX and back takes, whatever is called.
@@ -41,7 +43,9 @@ _CALLED = 5e-6
 # elements of results that a warp stores together. XLA launches kernels for its equations, most of which are fused;
 # those that solve wait for each other, and steps of loops for the host.
 _ON_GPU, _FETCHED, _RUN_AGAIN, _STORED = 5e-6, 1.6e-9, 0.9e-9, 20e-9
-_LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.02e-6, 20e-6, 5e-6, 0.15e-12
+_LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.012e-6, 20e-6, 5e-6, 0.15e-12
+_ALONE_ON_GPU = 1e-6
+_NOT_FUSED = frozenset({"dot_general", "gather", "scatter", "scatter-add", "sort", "conv_general_dilated"})
 _SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 200, 0.8
@@ -140,12 +144,23 @@ def pays(way: Way, kernel: Way, points: int) -> bool:
     return way.compile + calls * way.run < kernel.compile + calls * kernel.run
 
 
-def better_mode(ours: Program, modes: Sequence[Way], points: int) -> str | None:
-    """The mode of JAX that takes clearly less time than elimination by XLA, or None."""
-    if len(ours.equations) < _MANY_EQUATIONS:
-        return None
-    best = min(modes, key=lambda way: way.run)
-    return best.name if best.run < _CLEARLY * elimination(ours, points).run else None
+def is_quickest(ours: Way, others: Sequence[Way], points: int) -> bool:
+    """Whether a kernel of passes should be quicker than XLA, and not be waited for much longer for a single point."""
+    waited = points > 1 or ours.compile < _PATIENCE * min((way.compile for way in others), default=inf)
+    return waited and all(ours.run < way.run for way in others)
+
+
+def better_mode(ours: Program, modes: Sequence[Way], points: int, has_few_passes: bool = False) -> str | None:
+    """The mode of JAX that takes less time than elimination by XLA, or None.
+
+    It has to be clearly less, in a long program, unless the mode has few passes through long arrays: those are a few
+    loops then, whatever is computed in them.
+    """
+    best, eliminated = min(modes, key=lambda way: way.run), elimination(ours, points)
+    if has_few_passes:
+        return best.name if best.run < eliminated.run else None
+    clearly = len(ours.equations) >= _MANY_EQUATIONS and best.run < _CLEARLY * eliminated.run
+    return best.name if clearly else None
 
 
 def kernel_on_gpu(instructions: int, executed: int, results: int) -> float:
@@ -157,7 +172,8 @@ def xla_on_gpu(program: Program, points: int) -> float:
     """What the kernels take that XLA makes of a program, on a GPU."""
     seconds = _ON_GPU
     for eqn, times in _jax.repeated_equations(program.equations):
-        each = _SOLVED if eqn.primitive.name in _SOLVERS else _LAUNCHED
+        name = eqn.primitive.name
+        each = _SOLVED if name in _SOLVERS else _ALONE_ON_GPU if name in _NOT_FUSED else _LAUNCHED
         steps = eqn.params.get("length", _jax.SOME_STEPS) if eqn.primitive.name in ("scan", "while") else 0
         seconds += times * (each + _MOVED_ON_GPU * points * elements_of_equation(eqn) + _STEP * steps)
     return seconds

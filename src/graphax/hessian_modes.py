@@ -15,6 +15,7 @@ from .estimates import (
     has_too_long_sums,
     hessian_of_passes,
     is_long_for_second,
+    is_quickest,
     plain_second,
 )
 from .hessian import Found, NestedHessian, SymmetricHessian, is_floating, mirrored_array, turned_array
@@ -118,11 +119,8 @@ def passes_of(pipeline: Pipeline) -> HessianPasses | None:
     passes, program, points = HessianPasses(pipeline.traced), pipeline.traced.program, pipeline.points
     if not passes.is_possible:
         return None
-    ours, by_xla = (
-        hessian_of_passes(passes.count, arithmetic(program), points),
-        plain_second(program, passes.count, points),
-    )
-    return passes if ours.run < by_xla.run else None
+    ours = hessian_of_passes(passes.count, arithmetic(program), points)
+    return passes if is_quickest(ours, [plain_second(program, passes.count, points)], points) else None
 
 
 def is_passed_first(passes: HessianPasses) -> bool:

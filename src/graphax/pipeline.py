@@ -13,6 +13,8 @@ from .estimates import (
     Way,
     better_mode,
     elements_of,
+    has_long_sums,
+    is_quickest,
     kernel_of_passes,
     kernel_of_plan,
     pays,
@@ -23,7 +25,7 @@ from .graph import ComputationGraph
 from .modes import FORWARD, REVERSE, Passes, PlainMode, arithmetic
 from .order import Order, loaded
 from .plan import Plan
-from .presets import fewest_operations
+from .presets import about_operations
 from .trace import Request, Traced, trace
 
 
@@ -126,10 +128,10 @@ class Pipeline:
             for passes in (Passes(self.traced, self._first, name) for name in (FORWARD, REVERSE))
             if passes.is_possible
         }
-        by_xla = min(way.run for way in self.modes(points))
-        quickest = sorted((passes for passes in ways if ways[passes].run < by_xla), key=lambda passes: ways[passes].run)
+        quick = [passes for passes, way in ways.items() if is_quickest(way, self.modes(points), points)]
+        quickest = sorted(quick, key=lambda passes: ways[passes].run)
         # Planning takes as long as compiling passes does, so they are looked at before there is a plan.
-        eliminated = kernel_of_plan(fewest_operations(self.graph), statements, points) if quickest else None
+        eliminated = kernel_of_plan(about_operations(self.graph), statements, points) if quickest else None
         first = [passes for passes in quickest[:1] if eliminated and pays(ways[passes], eliminated, points)]
         return (*first, self.eliminated, *(passes for passes in quickest if passes not in first))
 
@@ -146,7 +148,8 @@ class Pipeline:
         mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
-        name = better_mode(eliminated, self.modes(self.points), self.points)
+        few = self.points == 1 and has_long_sums(self.traced.program)
+        name = better_mode(eliminated, self.modes(self.points), self.points, few)
         return None if name is None else replace(mode, name=name)
 
     def modes(self, points: int) -> list[Way]:

@@ -4,6 +4,7 @@ import os
 import time
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import pytest
 from versus import OURS, compare, forget, in_turns
@@ -45,3 +46,14 @@ def test_first_calls_can_be_measured_again(tmp_path, monkeypatch):
     # Each is a new one, and none inside another.
     assert len(folders) == 3
     assert len({folder.parent for folder in folders}) == 1
+
+
+def test_errors_are_judged_by_what_jax_is_off_itself():
+    """One operation after the other, and compiled, sums that cancel differ."""
+
+    def theirs(x):
+        return jnp.float64(1e-6) if isinstance(x, jax.core.Tracer) else jnp.float64(3e-6)
+
+    assert compare({"hessian": theirs, OURS: lambda x: jnp.float64(2e-6)}, [1.0], 1e-9, 3).wrong == ""
+    assert compare({"hessian": theirs, OURS: lambda x: jnp.float64(9e-6)}, [1.0], 1e-9, 3).wrong
+    assert compare({"hessian": lambda x: 2 * x, OURS: lambda x: 2.1 * x}, [1.0], 1e-9, 3).wrong
