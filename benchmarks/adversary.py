@@ -1,4 +1,4 @@
-"""Attack the library in ten areas, with JAX as the oracle, and count what is wrong.
+"""Attack the library in eleven areas, with JAX as the oracle, and count what is wrong.
 
     python benchmarks/adversary.py [--areas a,b] [--seconds 600] [--seed 0] [--jobs 2] [--output adversary.json]
                                    [--repros FOLDER] [--list]

@@ -42,6 +42,8 @@ AREAS = {
         Area("structures_and_orders", 1.5),
         Area("transformations", 1.5, flags=f"{QUICK} {FOUR_DEVICES}"),
         Area("control_flow", 1.5, chunk=150),
+        # At level 0 XLA was seen to compile arithmetic of single precision into something else.
+        Area("long_code", 1.5, chunk=150, flags=""),
         Area("precision", 1.0, flags=""),
         Area("threads", 0.7, patience=300.0, chunk=60),
         Area("caches", 0.7, patience=300.0, chunk=60),

@@ -181,7 +181,9 @@ class Case:
 
     def _raised(self, error: Exception) -> Outcome:
         text = f"{type(error).__name__}: {error}".strip()
-        if isinstance(error, gx.GraphaxError) and not isinstance(error, gx.JacobianMismatch):
+        # A program that is taken must be one that can be compiled.
+        refused = isinstance(error, gx.GraphaxError) and "cannot be compiled or loaded" not in text
+        if refused and not isinstance(error, gx.JacobianMismatch):
             return Outcome(REFUSED, what=text[:300])
         failures = []
         for thunk in (*self._references().forward, *self._references().reverse):

@@ -162,6 +162,7 @@ def random_body(
     steps: int,
     expression: Callable[[np.random.Generator, dict[str, tuple[int, ...]]], str] = random_expression,
     before: Sequence[str] = CONSTANTS,
+    most: int = MAX_ELEMENTS,
 ) -> Body:
     """Statements that fit: each is tried on shapes, and left out if JAX refuses it."""
     space = namespace()
@@ -172,7 +173,7 @@ def random_body(
             break
         text = expression(rng, known)
         shape = shape_of(text, known, space)
-        if shape is not None and prod(shape) <= MAX_ELEMENTS and len(shape) <= 4:
+        if shape is not None and prod(shape) <= most and len(shape) <= 4:
             name = f"v{len(lines)}"
             lines.append(f"{name} = {text}")
             known[name] = shape

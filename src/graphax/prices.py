@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from .bundles import AnyEdge, Operation, Pick, ProductOperation, add, compose, terms_in
@@ -35,6 +36,8 @@ class Prices:
     """The structures that come up in a graph, numbered, and what products and sums of two of them cost."""
 
     def __init__(self, graph: ComputationGraph):
+        # Threads that plan equal graphs share prices.
+        self._lock = Lock()
         self.structures: list[AnyEdge] = []
         self._numbers: dict[AnyEdge, int] = {}
         # By the number of the left operand, then by that of the right one.
@@ -57,13 +60,18 @@ class Prices:
 
     def number(self, structure: AnyEdge) -> int:
         found = self._numbers.get(structure)
-        if found is None:
-            found = self._numbers[structure] = len(self.structures)
+        return self._new_number(structure) if found is None else found
+
+    def _new_number(self, structure: AnyEdge) -> int:
+        with self._lock:
+            if structure in self._numbers:
+                return self._numbers[structure]
+            # In this order nothing is out of step if it is interrupted: what is too long has no number.
+            for empty in (self.products, self.sums, self._raw):
+                empty.append({})
             self.structures.append(structure)
-            self.products.append({})
-            self.sums.append({})
-            self._raw.append({})
-        return found
+            number = self._numbers[structure] = len(self.structures) - 1
+            return number
 
     def product(self, outer: int, inner: int) -> Priced:
         """The product of two structures, which is looked up in ``products`` from now on."""

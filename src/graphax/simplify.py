@@ -150,6 +150,12 @@ def _quotient(value: np.ndarray, by: np.ndarray) -> np.ndarray:
         return np.where(by == 0, ~np.zeros_like(value), floor + np.asarray(up, value.dtype))
 
 
+def _remainder(value: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Remainders of those quotients; all of the value remains where the divisor is zero."""
+    with np.errstate(all="ignore"):
+        return np.where(by == 0, value, np.fmod(value, by))
+
+
 _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
@@ -158,7 +164,7 @@ _INTEGER_ARITHMETIC: dict[str, Callable] = {
     "max": _elementwise(np.maximum),
     "min": _elementwise(np.minimum),
     "div": lambda value, by, **_: _quotient(value, by),
-    "rem": _elementwise(np.fmod),
+    "rem": lambda value, by, **_: _remainder(value, by),
     "and": _elementwise(np.bitwise_and),
     "or": _elementwise(np.bitwise_or),
     "not": _elementwise(np.invert),

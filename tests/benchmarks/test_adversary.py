@@ -120,6 +120,14 @@ class TestCase:
         outcome = Case(("x",), (), "x", (np.ones(2),), "jac(f)(*args)", theirs="jac(f)(*args)", options="nothing=1")
         assert outcome.check().verdict == CRASHED
 
+    def test_code_that_cannot_be_compiled_is_a_crash(self, monkeypatch):
+        def broken(*_):
+            raise RuntimeError("parsing error")
+
+        monkeypatch.setattr("graphax.native.primitive._loaded_on_cpu", broken)
+        case = Case(("x",), (), "jnp.sin(x)", (np.ones(2),), "jax.jit(jac(f))(*args)", options='backend="native"')
+        assert case.check().verdict == CRASHED
+
     def test_a_repro_runs_by_itself(self, tmp_path):
         case = Case(("x",), ("y = jnp.sin(x)",), "y * 2", (np.array([0.5, -INF]),), options='order="rev"')
         path = tmp_path / "repro.py"
@@ -212,6 +220,7 @@ SHARE = {
     "structures_and_orders": (2, 4),
     "transformations": (1, 7, 11, 25, 66, 92, 137),
     "control_flow": (6, 12),
+    "long_code": range(20),
     "precision": (0, 1),
     "threads": (0,),
     "caches": (4, 24),

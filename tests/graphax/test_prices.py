@@ -1,5 +1,8 @@
 """Counting without plans: the same numbers as plans have, and eliminations that can be taken back."""
 
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -67,3 +70,21 @@ def test_counting_stops_at_a_limit():
     assert counted(prices, graph.intermediates, total) == total
     assert counted(prices, graph.intermediates, total - 1) == float("inf")
     assert Prices(graph).known == 0 < prices.known
+
+
+class SlowToHash:
+    """What lets other threads run whenever it is looked up."""
+
+    def __hash__(self):
+        sleep(1e-4)
+        return id(self)
+
+
+def test_threads_that_share_prices_number_structures_alike():
+    prices = Prices(gx.build_graph(jnp.sin, 1.0))
+    structures = [SlowToHash() for _ in range(30)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: [prices.number(s) for s in structures], range(4)))
+    assert all(numbers == found[0] for numbers in found)
+    assert [prices.structures[number] for number in found[0]] == structures
+    assert len(prices.products) == len(prices.sums) == len(prices.structures)

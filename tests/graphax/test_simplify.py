@@ -106,6 +106,7 @@ FOLDED = {
     "reductions of bits": lambda i: jax.lax.reduce_and(i | 4, (0,)) + jax.lax.reduce_or(i & 6, (0,)),
     "sums": lambda i: jnp.cumsum(i, axis=0) + jax.lax.cumsum(i, axis=1, reverse=True),
     "quotients": lambda i: jax.lax.div(i - 3, i.T.reshape(5, 3) - 2) + jax.lax.div(i.astype(np.uint32), np.uint32(0)),
+    "remainders": lambda i: jax.lax.rem(i - 3, i.T.reshape(5, 3) - 2) + jax.lax.rem(i.astype(np.uint32), np.uint32(0)),
     "search": lambda i: jnp.searchsorted(np.array([1, 3, 5]), i),
     "loop": lambda i: jax.lax.scan(lambda c, row: (c + row[0], c * row), i[0, 0], i)[1],
     "loop from the end": lambda i: jax.lax.scan(lambda c, row: (c + row[0], c * row), i[0, 0], i, reverse=True)[1],

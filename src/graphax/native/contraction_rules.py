@@ -20,8 +20,11 @@ _MOSTLY_THERE = 0.5
 def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
     (contracted_a, contracted_b), (batch_a, batch_b) = eqn.params["dimension_numbers"]
     dtype = _jax.dtype(eqn.outvars[0])
-    if dtype != _jax.dtype(eqn.invars[0]):
-        a, b = (u.elements(lambda n: u.builder.convert(n, dtype), x) for x in (a, b))
+    # Integers may be multiplied by real numbers, and the result may be of a type wider than both.
+    a, b = (
+        x if _jax.dtype(atom) == dtype else u.elements(lambda n: u.builder.convert(n, dtype), x)
+        for x, atom in zip((a, b), eqn.invars, strict=True)
+    )
     first, second = _matrices(a, contracted_a, batch_a), _matrices(b, contracted_b, batch_b)
     return _contracted(u, first, second, dtype).reshape(_jax.shape(eqn.outvars[0]))
 

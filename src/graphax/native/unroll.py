@@ -32,8 +32,8 @@ _ESTIMATED = 6
 # Numbers without a sign are the bits of others; this is what is done to them.
 UNSIGNED = frozenset({"u32", "u64"})
 _OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "div", "rem", "eq", "ne", "lt", "le", "gt", "ge"})
-# True is more than False, though not as a signed number of one bit.
-_OF_TRUTH_VALUES = {"max": "or", "min": "and"}
+# True is more than False, though not as a signed number of one bit. In products of matrices, True and True is True.
+_OF_TRUTH_VALUES = {"max": "or", "min": "and", "add": "or", "mul": "and"}
 
 Numbers = np.ndarray
 UnrollRule = Callable[..., Any]

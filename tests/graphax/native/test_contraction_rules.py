@@ -114,6 +114,36 @@ def test_results_of_a_wider_type(dtype):
     assert_same(natively(function)(a, b), function(a, b), 1e-5)
 
 
+MIXED = [(jnp.int32, jnp.float32), (jnp.float32, jnp.int64), (jnp.bool_, jnp.float64), (jnp.float32, jnp.float64)]
+
+
+@pytest.mark.parametrize("written_out", [1, 1_000])
+@pytest.mark.parametrize(("first", "second"), MIXED)
+@pytest.mark.parametrize("turned", [False, True])
+def test_operands_of_two_types(monkeypatch, written_out, first, second, turned):
+    """Like a matrix of truth values by one of numbers, which JAX does not convert beforehand."""
+    monkeypatch.setattr(contraction_rules, "_WRITTEN_OUT", written_out)
+    a, b = (jnp.asarray(3 * array(5, 5, seed=n)).astype(dtype) for n, dtype in enumerate((first, second)))
+    operands = (b, a) if turned else (a, b)
+    assert_same(natively(lambda a, b: [a @ b])(*operands), [operands[0] @ operands[1]], 1e-6)
+
+
+@pytest.mark.parametrize("written_out", [1, 1_000])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_truth_values(monkeypatch, written_out, mapped):
+    """The sum of two that are true is true."""
+    monkeypatch.setattr(contraction_rules, "_WRITTEN_OUT", written_out)
+
+    def function(x):
+        above = x[:, None] > x
+        return jnp.sum(above @ above) * x * jnp.dot(x > 0, x < 1)
+
+    x = array(4, 6, seed=4) if mapped else array(6, seed=4)
+    ours, theirs = gx.jacve(function, backend="native"), jax.jacfwd(function)
+    ours, theirs = (jax.vmap(ours), jax.vmap(theirs)) if mapped else (ours, theirs)
+    assert_same(jax.jit(ours)(x), theirs(x), 1e-12)
+
+
 def test_constants_are_tables():
     weights = array(30, 40, seed=5)
     kernel = gx.kernel(lambda x: weights @ x, backend="native")
