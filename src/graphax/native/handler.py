@@ -25,7 +25,7 @@ from ..errors import NativeError
 _THREADS, _FEW_POINTS, _LARGE_ROOM = 128, 32_768, 12_288
 
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
-_CHUNK_WORK = 1 << 21
+_CHUNK_WORK = 1 << 20
 
 # The version of XLA's interface that this is written for, and where what is read and written here stands in it.
 MAJOR = 0
@@ -88,7 +88,7 @@ _GONE = (
 
 def chunk_size(work: int) -> int:
     """How many points a thread takes at a time, given how many operations there are for each."""
-    return max(64, _CHUNK_WORK // max(1, work) // 64 * 64)
+    return max(16, _CHUNK_WORK // max(1, work) // 16 * 16)
 
 
 @cache

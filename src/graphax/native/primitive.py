@@ -34,6 +34,8 @@ from .threads import ThreadCode, reason_for_xla, thread_code
 _LARGEST_ARRAY_ALONE = 8
 _MOST_EQUATIONS_OF_XLA_ALONE = 100
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
+# A gather or a scatter of XLA's takes as long as so many other equations.
+_EQUATIONS_OF_A_MOVE = 8
 
 # An element of a result is turned from lanes into neighbours, and stored for each point.
 _STORING = 8
@@ -101,7 +103,7 @@ class Kernel:
         """Why a single point is better left to XLA, or None."""
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
         loops = self.has_loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
-        if loops or not is_better_alone(shapes, len(self.program.equations)):
+        if loops or not is_better_alone(shapes, self.program):
             return None
         return f"single point, few operations on arrays of {max(map(prod, shapes))} elements"
 
@@ -110,9 +112,11 @@ class Kernel:
         return reason_for_xla(self.statements)
 
 
-def is_better_alone(shapes: Sequence[Sequence[int]], equations: int) -> bool:
+def is_better_alone(shapes: Sequence[Sequence[int]], program: Program) -> bool:
     """Whether XLA is quicker with a single point of a program without loops, by the shapes of operands and results."""
     largest = max(map(prod, shapes), default=0)
+    moves = sum(eqn.primitive.name.startswith(("gather", "scatter")) for eqn in program.equations)
+    equations = len(program.equations) + _EQUATIONS_OF_A_MOVE * moves
     return largest > _LARGEST_ARRAY_ALONE and equations <= _MOST_EQUATIONS_OF_XLA_ALONE
 
 

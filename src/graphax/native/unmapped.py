@@ -30,7 +30,7 @@ class Unmapped:
 def is_left_to_xla(program: Program) -> bool:
     """Whether XLA runs a single point on the CPU, whatever a kernel would be like."""
     atoms = (*program.inputs, *program.outputs)
-    alone = is_better_alone([_jax.shape(atom) for atom in atoms], len(program.equations))
+    alone = is_better_alone([_jax.shape(atom) for atom in atoms], program)
     return alone and not _jax.has_loops(program) and not _jax.computes_on_gpu()
 
 

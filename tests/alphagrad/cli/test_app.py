@@ -24,6 +24,8 @@ from alphagrad.finders.budget import Budget
 from .commands import OWN_MODULE, alphagrad, answered
 
 FEW = ("--evaluations", "2000")
+# Enough to find better orders than `auto`.
+MORE = ("--evaluations", "20000")
 
 
 @pytest.fixture(autouse=True)
@@ -296,7 +298,7 @@ def test_a_saved_order_is_started_from():
 
 
 def test_better_orders_on_record_are_told():
-    best = json.loads(answered("search", "DoublePendulum", *FEW, "--json"))["value"]
+    best = json.loads(answered("search", "DoublePendulum", *MORE, "--json"))["value"]
     text = answered("search", "DoublePendulum", "--method", "presets")
     assert f"On record is a better order, with {best}; --resume starts from it.\n" in text
     assert "On record" not in answered("search", "DoublePendulum", "--method", "presets", "--resume")
@@ -315,9 +317,9 @@ def test_no_record_is_kept_if_none_is_wanted(tmp_path):
 
 def test_workers():
     presets = json.loads(answered("search", "RoeFlux_1d", "--method", "presets", "--no-record", "--json"))
-    found = json.loads(answered("search", "RoeFlux_1d", "--workers", "2", *FEW, "--json"))
+    found = json.loads(answered("search", "RoeFlux_1d", "--workers", "2", *MORE, "--json"))
     assert found["value"] < presets["value"]
-    assert found["evaluations"] >= 2000
+    assert found["evaluations"] >= 20_000
 
 
 def test_progress_is_shown_on_terminals_only():
