@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .api import build_graph, hessve, jacve, kernel, sparsity, value_and_jacve, value_grad_hess
     from .axes import Digit
     from .block import JacobianBlock
+    from .calibration import calibrate
     from .check import check_jacobian
     from .entries import Sparsity
     from .errors import FingerprintError, GraphaxError, JacobianMismatch, NativeError, OrderError, RuleError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .rule import LinearCall, register_rule
     from .rules import supported_primitives
     from .sparsity_types import sparsity_type
+    from .speeds import Speeds
     from .structure import Structure
     from .terms import Terms
 
@@ -35,6 +37,7 @@ _PLACES = {
     "api": ("build_graph", "hessve", "jacve", "kernel", "sparsity", "value_and_jacve", "value_grad_hess"),
     "axes": ("Digit",),
     "block": ("JacobianBlock",),
+    "calibration": ("calibrate",),
     "check": ("check_jacobian",),
     "entries": ("Sparsity",),
     "errors": ("FingerprintError", "GraphaxError", "JacobianMismatch", "NativeError", "OrderError", "RuleError"),
@@ -47,6 +50,7 @@ _PLACES = {
     "rule": ("LinearCall", "register_rule"),
     "rules": ("supported_primitives",),
     "sparsity_types": ("sparsity_type",),
+    "speeds": ("Speeds",),
     "structure": ("Structure",),
     "terms": ("Terms",),
 }

@@ -1,7 +1,8 @@
 """What programs take when XLA runs them, estimated from shapes, and which of several ways is taken.
 
-Times are those of a core of 2023 with vectors of 512 bits, in seconds. They are compared with each other, so a machine
-that is slower in everything changes nothing. `benchmarks/estimates.py` measures where they are furthest from the truth.
+Times are in seconds, by the `speeds` of this machine if it has been calibrated. They are compared with each other, so
+a machine that is slower in everything changes nothing. `benchmarks/estimates.py` measures where they are furthest from
+the truth.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,16 +13,14 @@ from typing import Any
 from . import _jax
 from ._jax import Program
 from .compile_times import compiling_kernel, compiling_xla
+from .speeds import speeds
 
-# XLA starts something for nearly every equation of small arrays, and moves its elements. Programs of elimination read
-# more arrays for each that they write than those of JAX's modes do.
-_STARTED, _MOVED = 50e-9, 0.1e-9
+# Programs of elimination read more arrays for each that they write than those of JAX's modes do.
 _OF_ELIMINATION = 1.5
 # How many equations JAX's modes make of one, and in how many the elements of all tangents or cotangents are.
 _FORWARD, _REVERSE, _LINEAR = 2.0, 4.0, 2.0
-# An instruction of a kernel for a point: alone, and as one of many in a vector; in code of more instructions than the
-# caches next to a core hold, and in any other.
-_ALONE, _IN_VECTOR, _IN_LONG_CODE, _LONGEST_CACHED = 0.15e-9, 0.02e-9, 0.04e-9, 40_000
+# Code of more instructions than the caches next to a core hold takes so many times as long.
+_LONGEST_CACHED, _IN_LONG_CODE = 40_000, 2.0
 # How many instructions a statement is, and how many statements a pass of a mode has for each of the function; forward
 # passes write columns, which takes as long as statements do.
 _INSTRUCTIONS, _OF_A_PASS = 1.2, {"jax.jacfwd": 2.5, "jax.jacrev": 2.0}
@@ -37,8 +36,6 @@ _LONG_CODE = 6_000
 _PATIENCE = 1.5
 # How often a program is called until what compiling takes has paid: with one point, and with many.
 _CALLS_ALONE, _CALLS = 100_000, 1_000
-# What handing over to JAX and back takes, whatever is called.
-_CALLED = 5e-6
 # On a GPU: what starting takes. A thread waits for the code of every instruction, unless it has run before, and for the
 # elements of results that a warp stores together. XLA launches kernels for its equations, most of which are fused;
 # those that solve wait for each other, and steps of loops for the host.
@@ -78,10 +75,16 @@ def _readable(seconds: float) -> str:
     return f"{seconds / 1e-9:.0f} ns"
 
 
+def _run_by_xla(equations: float, elements: float) -> float:
+    """XLA starts something for nearly every equation of small arrays, and moves its elements."""
+    known = speeds()
+    return known.called + known.started * equations + known.moved * elements
+
+
 def elimination(program: Program, points: int = 1) -> Way:
     """A program of elimination, run by XLA."""
     equations, elements = _size(program)
-    run = _CALLED + _OF_ELIMINATION * (_STARTED * equations + _MOVED * points * elements)
+    run = _run_by_xla(_OF_ELIMINATION * equations, _OF_ELIMINATION * points * elements)
     return Way("xla", run, compiling_xla(equations))
 
 
@@ -91,7 +94,7 @@ def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) ->
     return [
         Way(
             name,
-            _CALLED + growth * _STARTED * equations + _MOVED * points * elements * (1 + _LINEAR * passes),
+            _run_by_xla(growth * equations, points * elements * (1 + _LINEAR * passes)),
             compiling_xla(growth * equations),
         )
         for name, growth, passes in (("jax.jacfwd", _FORWARD, inputs), ("jax.jacrev", _REVERSE, outputs))
@@ -100,9 +103,10 @@ def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) ->
 
 def kernel(instructions: int, executed: int, points: int = 1, name: str = "kernel") -> Way:
     """A kernel of so many instructions, of which so many are executed: those of loops more than once."""
-    in_vector = _IN_LONG_CODE if instructions > _LONGEST_CACHED else _IN_VECTOR
-    each = _ALONE if points == 1 else in_vector
-    return Way(name, _CALLED + each * executed * points, compiling_kernel(instructions))
+    known = speeds()
+    in_vector = known.in_vector * (_IN_LONG_CODE if instructions > _LONGEST_CACHED else 1)
+    each = known.alone if points == 1 else in_vector
+    return Way(name, known.called + each * executed * points, compiling_kernel(instructions))
 
 
 def kernel_of_plan(operations: float, arithmetic: int, points: int = 1) -> Way:
@@ -126,7 +130,7 @@ def hessian_of_passes(count: int, arithmetic: int, points: int = 1) -> Way:
 def plain_second(program: Program, inputs: int, points: int = 1) -> Way:
     """`jax.hessian` of a function of so many elements."""
     equations, elements = _size(program)
-    run = _CALLED + _SECOND * _STARTED * equations + _MOVED * points * elements * (_GRADIENT + _OF_A_GRADIENT * inputs)
+    run = _run_by_xla(_SECOND * equations, points * elements * (_GRADIENT + _OF_A_GRADIENT * inputs))
     return Way("jax.hessian", run, compiling_xla(_SECOND * equations))
 
 

@@ -1,0 +1,79 @@
+"""Measuring what this machine takes for the parts of a program."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .backend import kernel_of
+from .errors import NativeError
+from .speeds import Speeds, keep
+
+_ROUNDS, _REPEATED = 7, 50
+_SUMS, _LONG, _CHAINS, _STEPS, _POINTS = 64, 1 << 17, 16, 25, 4_096
+# Equations of a sum by which all elements are divided, as `_sums` has it.
+_EQUATIONS = 4
+
+
+def calibrate() -> Speeds:
+    """Measure what this machine takes, in a few seconds, and keep it on disk for all later processes.
+
+    Estimates of run times, by which ``backend="auto"`` chooses, use what was measured. Without it they are those of a
+    core of 2023. Other work on the machine makes measurements worse; the last ones count.
+    """
+    usual = Speeds()
+    small, long = jnp.ones(8), jnp.ones(_LONG)
+    called = _seconds(jax.jit(lambda x: x), small)
+    started = (_seconds(jax.jit(_sums), small) - called) / (_SUMS * _EQUATIONS)
+    # Two sums that depend on each other are two loops.
+    moved = (_seconds(jax.jit(lambda x: jnp.sum(x * jnp.sum(x))), long) - called) / (2 * _LONG)
+    try:
+        alone, in_vector = _kernels()
+    except NativeError:
+        alone, in_vector = usual.alone, usual.in_vector
+    found = Speeds(called, started, moved, alone, in_vector).bounded()
+    keep(found)
+    return found
+
+
+def _sums(x: jax.Array) -> jax.Array:
+    """Sums that depend on each other, so that XLA starts something for each."""
+    for _ in range(_SUMS):
+        x = x / (1.0 + jnp.sum(x * x))
+    return x
+
+
+def _kernels() -> tuple[float, float]:
+    """An instruction of a kernel for a point that is alone, and for one of many: what a longer kernel takes more."""
+    x, found = jnp.float32(0.5), []
+    for steps in (_STEPS, 10 * _STEPS):
+        kernel = kernel_of(lambda x, steps=steps: _chains(x, steps), [x])
+        single = _seconds(jax.jit(lambda x, kernel=kernel: kernel(x)), x)
+        many = _seconds(jax.jit(jax.vmap(lambda x, kernel=kernel: kernel(x))), jnp.full(_POINTS, x))
+        found.append((kernel.executed, single, many / _POINTS))
+    short, long = found
+    executed = long[0] - short[0]
+    return (long[1] - short[1]) / executed, (long[2] - short[2]) / executed
+
+
+def _chains(x: Any, steps: int) -> list[Any]:
+    """Several at once, as in most programs: one alone would wait for each of its operations."""
+    chains = [x + n for n in range(_CHAINS)]
+    for n in range(steps):
+        chains = [y * x + n for y in chains]
+    return chains
+
+
+def _seconds(call: Callable[[Any], Any], x: Any) -> float:
+    """The least of several means: whatever else the machine does only makes a call longer."""
+    jax.block_until_ready(call(x))
+    least = float("inf")
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        for _ in range(_REPEATED):
+            result = call(x)
+        jax.block_until_ready(result)
+        least = min(least, (time.perf_counter() - start) / _REPEATED)
+    return least
