@@ -22,7 +22,7 @@ LOWERED = (
     "    changes += [(contraction_rules, '_WRITTEN_OUT', written_out), (estimates, '_LONG_CODE', 1)]",
     "    changes += [(primitive, '_LARGEST_ARRAY_ALONE', alone)]",
     "    if passes:",
-    "        changes += [(pipeline, 'pays', lambda *_: True), (backend, '_is_quickest', lambda *_: True)]",
+    "        changes += [(pipeline, 'pays', lambda *_: True), (backend, '_is_taken', lambda *_: True)]",
     "    before = [getattr(module, name) for module, name, _ in changes]",
     "    for module, name, value in changes:",
     "        setattr(module, name, value)",

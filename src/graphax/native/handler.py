@@ -25,7 +25,7 @@ from ..errors import NativeError
 _THREADS, _FEW_POINTS, _LARGE_ROOM = 128, 32_768, 12_288
 
 # Threads take this many points at a time, times statements: some tens of microseconds of work.
-_CHUNK_WORK = 1 << 20
+_CHUNK_WORK, _LEAST_CHUNK = 1 << 20, 16
 
 # The version of XLA's interface that this is written for, and where what is read and written here stands in it.
 MAJOR = 0
@@ -86,9 +86,14 @@ _GONE = (
 )
 
 
-def chunk_size(work: int) -> int:
-    """How many points a thread takes at a time, given how many operations there are for each."""
-    return max(16, _CHUNK_WORK // max(1, work) // 16 * 16)
+def chunk_size(work: int, lanes: int) -> int:
+    """How many points a thread takes at a time, given how many operations there are for each.
+
+    They are whole blocks of so many lanes, because a block that began before its chunk could begin before all points;
+    and whole lines of the cache.
+    """
+    block = max(_LEAST_CHUNK, lanes)
+    return max(block, _CHUNK_WORK // max(1, work) // block * block)
 
 
 @cache

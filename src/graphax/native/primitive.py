@@ -241,7 +241,7 @@ def _stores(statements: Statements, batch: int) -> Stores:
 def _loaded_on_cpu(kernel: Kernel, layout: PointLayout) -> Loaded:
     program = kernel.statements
     work = program.executed + 2 * sum(map(len, program.results))
-    calling = Calling(len(program.inputs), len(program.outputs), chunk_size(work), layout.has_batch)
+    calling = Calling(len(program.inputs), len(program.outputs), chunk_size(work, layout.lanes), layout.has_batch)
     return on_cpu.load(_code(kernel, layout), calling)
 
 

@@ -50,3 +50,24 @@ def test_another_major_version_is_left_to_xla(doctored):
 def test_another_major_version_is_one_clear_line_under_native(doctored):
     with pytest.raises(gx.NativeError, match=r"interface has version 7\.\d+, but kernels are written for 0\.x"):
         jax.jit(jax.vmap(gx.jacve(lambda x: jnp.sin(x) * x, backend="native")))(POINTS)
+
+
+@pytest.mark.parametrize("lanes", [1, 8, 16, 32, 64])
+@pytest.mark.parametrize("work", [0, 1, 1_000, 100_000, 10**9])
+def test_chunks_are_whole_blocks(work, lanes):
+    """A block that began before its chunk would be written to where there are no points."""
+    chunk = handler.chunk_size(work, lanes)
+    assert chunk >= lanes
+    assert chunk % lanes == chunk % 16 == 0
+
+
+@pytest.mark.parametrize("points", [1, 63, 64, 65, 257])
+def test_long_loops_stay_within_their_points(points):
+    """Of short steps there are several vectors side by side, and of long loops a thread takes few points."""
+
+    def function(x):
+        return jax.lax.fori_loop(0, 4_000, lambda _, c: c * 0.999 + 0.001 * x, x)
+
+    x = np.linspace(0.1, 1.0, points, dtype=np.float32)
+    got = jax.jit(jax.vmap(gx.kernel(function, backend="native")))(x)
+    np.testing.assert_allclose(got, x, rtol=1e-3)
