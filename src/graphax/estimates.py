@@ -40,7 +40,7 @@ _CALLS_ALONE, _CALLS = 100_000, 1_000
 # elements of results that a warp stores together. XLA launches kernels for its equations, most of which are fused;
 # those that solve wait for each other, and steps of loops for the host.
 _ON_GPU, _FETCHED, _RUN_AGAIN, _STORED = 5e-6, 1.6e-9, 0.9e-9, 20e-9
-_LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.012e-6, 20e-6, 5e-6, 0.15e-12
+_LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.02e-6, 20e-6, 5e-6, 0.15e-12
 _ALONE_ON_GPU = 1e-6
 _NOT_FUSED = frozenset({"dot_general", "gather", "scatter", "scatter-add", "sort", "conv_general_dilated"})
 _SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
