@@ -310,9 +310,10 @@ CASES = {
 }  # fmt: skip
 # Handed to users and never made by them, or without anything to get wrong.
 MADE_BY_US = {
-    "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Structure", "Terms",
+    "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
+    "Terms",
     "TrainingProgress", "TrainingResult",
-    "supported_primitives",
+    "calibrate", "supported_primitives",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
+from .errors import GraphaxError
 from .files import cache_folder, replace_file
 
 # Measurements further from those of 2023 than this factor are taken for noise.
@@ -56,8 +57,13 @@ def speeds() -> Speeds:
 def keep(found: Speeds) -> None:
     """Write speeds down for this process and later ones."""
     path = _path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps({"machine": _machine(), "speeds": asdict(found)}, indent=1) + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps({"machine": _machine(), "speeds": asdict(found)}, indent=1) + "\n")
+    except OSError as error:
+        raise GraphaxError(
+            f"speeds cannot be kept in {path.parent}: {error.strerror}. Set GRAPHAX_CACHE to another folder"
+        ) from None
     speeds.cache_clear()
 
 

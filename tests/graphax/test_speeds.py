@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from graphax import estimates
+from graphax.errors import GraphaxError
 from graphax.speeds import Speeds, keep, speeds
 
 
@@ -53,3 +54,10 @@ def test_noise_is_bounded():
     wild = Speeds(float("nan"), float("inf"), -1.0, 1.0, 1e-30).bounded()
     for name, usual in asdict(Speeds()).items():
         assert usual / 8 <= asdict(wild)[name] <= usual * 8
+
+
+def test_where_nothing_can_be_kept_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path / "file"))
+    with pytest.raises(GraphaxError, match=r"cannot be kept in .*GRAPHAX_CACHE"):
+        keep(Speeds())

@@ -254,6 +254,9 @@ def test_a_kernel_that_cannot_be_loaded_is_left_to_xla(monkeypatch):
 def test_an_interrupted_compilation_is_not_kept(monkeypatch, tmp_path):
     """Neither on disk nor in the process; the next call compiles it."""
     monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
+    # The first kernel of a process comes with a page of entries, which is kept too.
+    _run(374.0)
+    before = set(tmp_path.rglob("*.o"))
 
     def interrupted(code):
         raise KeyboardInterrupt
@@ -262,6 +265,6 @@ def test_an_interrupted_compilation_is_not_kept(monkeypatch, tmp_path):
         patched.setattr(host, "machine_code", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _run(375.0)
-    assert not [path for path in tmp_path.rglob("*.o") if path.is_file()]
+    assert set(tmp_path.rglob("*.o")) == before
     np.testing.assert_allclose(_run(375.0), _expected(375.0), rtol=1e-12)
-    assert len(list(tmp_path.rglob("*.o"))) == 1
+    assert len(set(tmp_path.rglob("*.o")) - before) == 1
