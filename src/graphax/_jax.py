@@ -377,6 +377,19 @@ def is_mapped(values: Iterable[Any]) -> bool:
     return any(type(value).__name__ == "BatchTracer" for value in values)
 
 
+def points_of(values: Iterable[Any]) -> int:
+    """How many points `jax.vmap` maps values over, as far as that is known; 1 where it does not."""
+
+    def points(value: Any) -> int:
+        if type(value).__name__ != "BatchTracer":
+            return 1
+        axis = value.batch_dim
+        size = value.val.shape[axis] if isinstance(axis, int) else 1
+        return points(value.val) * (size if isinstance(size, int) else 1)
+
+    return max(map(points, values), default=1)
+
+
 def is_sharded(values: Iterable[Any]) -> bool:
     """True where the types of values know of a mesh of devices: under `jax.shard_map`, say."""
     meshes = [getattr(getattr(jax.typeof(value), "sharding", None), "mesh", None) for value in values]

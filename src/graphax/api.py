@@ -1,6 +1,7 @@
 """What users call: Jacobians and Hessians by elimination, and the graphs behind them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -184,7 +185,7 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
         program = hessian_program(pipeline)
 
         def chosen_of(program: Callable) -> Callable:
-            return lambda *leaves: chosen(*typed(program(*leaves), leaves))
+            return _Chosen(program, chosen, pipeline.traced.args)
 
         def better(_: Program) -> Callable | None:
             plain = plain_hessian(program)
@@ -197,6 +198,29 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
         return pipeline.traced, run(eliminated, pipeline.traced.args, backend, better=better, candidates=candidates)
 
     return evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """A choice among the derivatives of a program, for arguments like those that are given.
+
+    What a program leaves to be done outside of its kernel is done by `finished`, and so is the choice then.
+    """
+
+    program: Callable
+    choose: Callable
+    args: Sequence[Any]
+
+    def __call__(self, *leaves: Any) -> Any:
+        found = self.program(*leaves)
+        return found if hasattr(self.program, "finished") else self._chosen(found)
+
+    def finished(self, results: Any) -> Any:
+        finished = getattr(self.program, "finished", None)
+        return results if finished is None else self._chosen(finished(results))
+
+    def _chosen(self, found: Any) -> Any:
+        return self.choose(*typed(found, self.args))
 
 
 def _nested_twice(traced: Traced, rows: Sequence[Any]) -> Any:

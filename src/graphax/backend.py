@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,6 +13,7 @@ from . import _jax
 from ._jax import Program
 from .errors import GraphaxError, LongCodeError, NativeError
 from .estimates import MANY_POINTS, Way, elimination, is_quickest, kernel
+from .gpu_times import FEW_POINTS, is_near_the_limit
 from .labelled import nothing_told_apart
 from .notices import left_to_xla
 
@@ -81,8 +83,7 @@ def run(
     later = None if required or patient or _jax.is_mapped(args) else _mapped_later(better)
     found = _found(function, args, required, patient, candidates, others, later)
     if found.kernel is not None:
-        assert found.flat is not None
-        return found.flat.run(found.kernel)
+        return found.run()
     left_to_xla(found.reason)
     if found.flat is None or otherwise:
         return (otherwise or function)(*args)
@@ -122,6 +123,12 @@ class _Found:
     kernel: Any
     reason: str = ""
 
+    def run(self) -> Any:
+        """What the kernel returns, and what is left to do with it outside of the kernel."""
+        assert self.flat is not None
+        results, finished = self.flat.run(self.kernel), getattr(self.function, "finished", None)
+        return results if finished is None else finished(results)
+
 
 def _found(
     function: Callable,
@@ -133,6 +140,8 @@ def _found(
     later: Callable[[Program], Callable | None] | None = None,
 ) -> _Found:
     """Look for a kernel; ``later`` finds what is not looked at before it is mapped."""
+    if _jax.computes_on_gpu() and not required:
+        return _quickest_on_gpu(function, args, patient, candidates, others)
     flat, failure = None, None
     for candidate in candidates or (function,):
         if candidate is not function and failure is not None and not isinstance(failure, LongCodeError):
@@ -154,6 +163,36 @@ def _found(
     if required:
         raise failure
     return _Found(function, flat, None, str(failure))
+
+
+def _quickest_on_gpu(
+    function: Callable, args: Sequence[Any], patient: bool, candidates: Sequence[Callable], others: Sequence[Way]
+) -> _Found:
+    """The kernel that should take least for as many points as there are, if that is less than XLA takes."""
+    points, held = _jax.points_of(args), _largest_held(patient)
+    best, least, flat, reason = None, inf, None, ""
+    for candidate in candidates or (function,):
+        if is_near_the_limit(least):
+            break
+        try:
+            _check_available(args, False)
+            traced = _Flat.of(candidate, args, held)
+            flat = traced if candidate is function else flat
+            made = _kernel(traced, False, patient)
+            reason, seconds = made.reason_for_xla_on_gpu or "", made.seconds_on_gpu(points)
+            if not reason and seconds < least:
+                best, least = _Found(candidate, traced, made), seconds
+        except Exception as error:  # noqa: BLE001  whatever stands in the way of a kernel, XLA does without
+            reason = str(error)
+    if best is not None and (points > FEW_POINTS or all(least < way.run for way in others)):
+        alone = flat is None or points > FEW_POINTS
+        if alone or least < elimination(flat.program, points).run:
+            return best
+    try:
+        flat = flat or _Flat.of(function, args, held)
+    except Exception as error:  # noqa: BLE001  what cannot be traced here fails where its result is wanted
+        reason = str(error)
+    return _Found(function, flat, None, reason or "XLA should be quicker")
 
 
 def _is_taken(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, others: Sequence[Way]) -> bool:

@@ -5,14 +5,15 @@ a machine that is slower in everything changes nothing. `benchmarks/estimates.py
 the truth.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, prod
-from typing import Any
+from math import inf
 
 from . import _jax
 from ._jax import Program
 from .compile_times import compiling_kernel, compiling_xla
+from .gpu_times import mode_on_gpu, xla_on_gpu
+from .sizes import elements_computed, elements_of, size
 from .speeds import speeds
 
 # Programs of elimination read more arrays for each that they write than those of JAX's modes do.
@@ -36,14 +37,6 @@ _LONG_CODE = 6_000
 _PATIENCE = 1.5
 # How often a program is called until what compiling takes has paid: with one point, and with many.
 _CALLS_ALONE, _CALLS = 100_000, 1_000
-# On a GPU: what starting takes. A thread waits for the code of every instruction, unless it has run before, and for the
-# elements of results that a warp stores together. XLA launches kernels for its equations, most of which are fused;
-# those that solve wait for each other, and steps of loops for the host.
-_ON_GPU, _FETCHED, _RUN_AGAIN, _STORED = 5e-6, 1.6e-9, 0.9e-9, 20e-9
-_LAUNCHED, _SOLVED, _STEP, _MOVED_ON_GPU = 0.02e-6, 20e-6, 5e-6, 0.15e-12
-_ALONE_ON_GPU = 1e-6
-_NOT_FUSED = frozenset({"dot_general", "gather", "scatter", "scatter-add", "sort", "conv_general_dilated"})
-_SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
 # Elimination is left for one of JAX's modes only in programs of so many equations, and if that takes so much less.
 _MANY_EQUATIONS, _CLEARLY = 200, 0.8
 
@@ -69,9 +62,9 @@ class Way:
 
 
 def _readable(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:,.0f} {unit}" if seconds >= 100 * size else f"{seconds / size:.2g} {unit}"
+    for unit, each in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= each:
+            return f"{seconds / each:,.0f} {unit}" if seconds >= 100 * each else f"{seconds / each:.2g} {unit}"
     return f"{seconds / 1e-9:.0f} ns"
 
 
@@ -83,20 +76,24 @@ def _run_by_xla(equations: float, elements: float) -> float:
 
 def elimination(program: Program, points: int = 1) -> Way:
     """A program of elimination, run by XLA."""
-    equations, elements = _size(program)
+    equations, elements = size(program)
+    if _jax.computes_on_gpu():
+        return Way("xla", xla_on_gpu(program, points), compiling_xla(equations))
     run = _run_by_xla(_OF_ELIMINATION * equations, _OF_ELIMINATION * points * elements)
     return Way("xla", run, compiling_xla(equations))
 
 
 def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) -> list[Way]:
     """Forward and reverse mode of a function, as JAX has them, for so many elements of inputs and outputs."""
-    equations, elements = _size(program)
+    equations, elements = size(program)
+
+    def run(growth: float, passes: int) -> float:
+        if _jax.computes_on_gpu():
+            return mode_on_gpu(program, 1 + _LINEAR * passes, points)
+        return _run_by_xla(growth * equations, points * elements * (1 + _LINEAR * passes))
+
     return [
-        Way(
-            name,
-            _run_by_xla(growth * equations, points * elements * (1 + _LINEAR * passes)),
-            compiling_xla(growth * equations),
-        )
+        Way(name, run(growth, passes), compiling_xla(growth * equations))
         for name, growth, passes in (("jax.jacfwd", _FORWARD, inputs), ("jax.jacrev", _REVERSE, outputs))
     ]
 
@@ -111,8 +108,12 @@ def kernel(instructions: int, executed: int, points: int = 1, name: str = "kerne
 
 def kernel_of_plan(operations: float, arithmetic: int, points: int = 1) -> Way:
     """A kernel of a plan of so many operations, for a function of so many statements."""
-    instructions = round(_INSTRUCTIONS * (operations + _LOCAL * arithmetic))
+    instructions = instructions_of_plan(operations, arithmetic)
     return kernel(instructions, instructions, points)
+
+
+def instructions_of_plan(operations: float, arithmetic: int) -> int:
+    return round(_INSTRUCTIONS * (operations + _LOCAL * arithmetic))
 
 
 def kernel_of_passes(mode: str, count: int, arithmetic: int, points: int = 1) -> Way:
@@ -129,7 +130,7 @@ def hessian_of_passes(count: int, arithmetic: int, points: int = 1) -> Way:
 
 def plain_second(program: Program, inputs: int, points: int = 1) -> Way:
     """`jax.hessian` of a function of so many elements."""
-    equations, elements = _size(program)
+    equations, elements = size(program)
     run = _run_by_xla(_SECOND * equations, points * elements * (_GRADIENT + _OF_A_GRADIENT * inputs))
     return Way("jax.hessian", run, compiling_xla(_SECOND * equations))
 
@@ -167,50 +168,12 @@ def better_mode(ours: Program, modes: Sequence[Way], points: int, has_few_passes
     return best.name if clearly else None
 
 
-def kernel_on_gpu(instructions: int, executed: int, results: int) -> float:
-    """What a kernel with so many elements of results takes on a GPU, for so few points that it is not busy."""
-    return _ON_GPU + _FETCHED * instructions + _RUN_AGAIN * (executed - instructions) + _STORED * results
-
-
-def xla_on_gpu(program: Program, points: int) -> float:
-    """What the kernels take that XLA makes of a program, on a GPU."""
-    seconds = _ON_GPU
-    for eqn, times in _jax.repeated_equations(program.equations):
-        name = eqn.primitive.name
-        each = _SOLVED if name in _SOLVERS else _ALONE_ON_GPU if name in _NOT_FUSED else _LAUNCHED
-        steps = eqn.params.get("length", _jax.SOME_STEPS) if eqn.primitive.name in ("scan", "while") else 0
-        seconds += times * (each + _MOVED_ON_GPU * points * elements_of_equation(eqn) + _STEP * steps)
-    return seconds
-
-
 def has_long_sums(program: Program) -> bool:
     """Whether a function of few numbers goes through long arrays, so that all passes of JAX's modes are a few loops."""
-    equations, elements = _size(program)
+    equations, elements = size(program)
     return elements_of(program.inputs) <= _FEW_INPUTS and elements >= _LONG_ARRAYS * equations
 
 
 def has_too_long_sums(program: Program) -> bool:
     """Whether the sums of `has_long_sums` are so long that no kernel is made of the Hessian for a single point."""
     return has_long_sums(program) and elements_computed(program) >= _TOO_LONG_FOR_A_KERNEL
-
-
-def _size(program: Program) -> tuple[int, int]:
-    """How many equations there are, and elements that they compute; what loops repeat counts once."""
-    return sum(1 for _ in _jax.all_equations(program.equations)), elements_computed(program)
-
-
-def elements_computed(program: Program) -> int:
-    return sum(map(elements_of_equation, _jax.all_equations(program.equations)))
-
-
-def elements_of_equation(eqn: Any) -> int:
-    """How many elements an equation computes; one of a matrix product is a sum of as many as it contracts."""
-    computed = elements_of(eqn.outvars)
-    if eqn.primitive.name != "dot_general":
-        return computed
-    (contracted, _), _ = eqn.params["dimension_numbers"]
-    return computed * prod(_jax.shape(eqn.invars[0])[axis] for axis in contracted)
-
-
-def elements_of(atoms: Iterable[Any]) -> int:
-    return sum(prod(_jax.shape(atom)) for atom in atoms)

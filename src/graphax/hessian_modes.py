@@ -10,7 +10,6 @@ from jax import lax
 
 from . import _jax
 from .estimates import (
-    elements_of,
     has_long_sums,
     has_too_long_sums,
     hessian_of_passes,
@@ -21,6 +20,7 @@ from .estimates import (
 from .hessian import Found, NestedHessian, SymmetricHessian, is_floating, mirrored_array, turned_array
 from .modes import apart, arithmetic, blocks_of, has_one_type, joined, seeds
 from .pipeline import Pipeline
+from .sizes import elements_of
 from .trace import Traced
 
 
@@ -67,18 +67,42 @@ class HessianPasses:
     def count(self) -> int:
         return elements_of(self.traced.program.inputs)
 
-    def __call__(self, *args: Any) -> Found:
-        shapes, atoms = [np.shape(argument) for argument in args], self.traced.program.outputs
+    def __call__(self, *args: Any) -> Any:
+        return self._finished(*self._derivatives(*args))
+
+    @property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [_jax.shape(atom) for atom in self.traced.program.inputs]
+
+    def _derivatives(self, *args: Any) -> tuple[list[Any], Any, Any]:
+        """The outputs, the gradient by all arguments, and their second derivatives, row by row."""
 
         def value(x: Any) -> tuple[Any, list[Any]]:
-            found = self.traced.program(*apart(x, shapes))
+            found = self.traced.program(*apart(x, self._shapes))
             return found[0], found
 
         gradient, tangents, found = jax.linearize(jax.grad(value, has_aux=True), joined(args), has_aux=True)
-        matrix = mirrored_array(lax.map(tangents, seeds(gradient)), self.count)
+        return found, gradient, lax.map(tangents, seeds(gradient))
+
+    def _finished(self, outputs: list[Any], gradient: Any, matrix: Any) -> Found:
+        shapes, atoms = self._shapes, self.traced.program.outputs
+        matrix = mirrored_array(matrix, self.count)
         slopes = [_jax.typed_like(x, atoms[0]) for x in apart(gradient, shapes)]
         rows = [[_jax.typed_like(x, atoms[0]) for x in row] for row in blocks_of(matrix, shapes, shapes)]
-        return [_jax.typed_like(x, atom) for x, atom in zip(found, atoms, strict=True)], [slopes], [rows]
+        return [_jax.typed_like(x, atom) for x, atom in zip(outputs, atoms, strict=True)], [slopes], [rows]
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadHessianPasses(HessianPasses):
+    """The same with each pass in a thread of a GPU; `finished` mirrors the matrix and cuts it into blocks."""
+
+    label = "each pass of jax.hessian in a thread of its own"
+
+    def __call__(self, *args: Any) -> Any:
+        return self._derivatives(*args)
+
+    def finished(self, results: Any) -> Found:
+        return self._finished(*results)
 
 
 def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | None:
@@ -114,11 +138,13 @@ def _is_real_number(traced: Traced) -> bool:
 
 def passes_of(pipeline: Pipeline) -> HessianPasses | None:
     """The Hessian pass by pass, where that may be a kernel and XLA should be slower."""
-    if pipeline.sparse or not pipeline.is_automatic or _jax.computes_on_gpu():
+    if pipeline.sparse or not pipeline.is_automatic:
         return None
-    passes, program, points = HessianPasses(pipeline.traced), pipeline.traced.program, pipeline.points
-    if not passes.is_possible:
-        return None
+    on_gpu = _jax.computes_on_gpu()
+    kind, program, points = ThreadHessianPasses if on_gpu else HessianPasses, pipeline.traced.program, pipeline.points
+    passes = kind(pipeline.traced)
+    if on_gpu or not passes.is_possible:
+        return passes if passes.is_possible else None
     ours = hessian_of_passes(passes.count, arithmetic(program), points)
     return passes if is_quickest(ours, [plain_second(program, passes.count, points)], points) else None
 

@@ -14,8 +14,8 @@ from jax import lax
 
 from . import _jax
 from ._jax import Program
-from .estimates import elements_of_equation
 from .rule import only_renames
+from .sizes import elements_of_equation
 from .trace import Traced
 
 FORWARD, REVERSE = "jax.jacfwd", "jax.jacrev"
@@ -56,7 +56,8 @@ class Mode:
     def _finished(self, outputs: list[Any], rows: list[list[Any]]) -> tuple[list[Any], list[list[Any]]]:
         atoms = self.traced.program.outputs
         result = [[_jax.typed_like(x, atom) for x in row] for atom, row in zip(atoms, rows, strict=False)]
-        return [_jax.typed_like(x, atom) for x, atom in zip(outputs, atoms, strict=True)][self.first :], result
+        wanted = list(zip(outputs, atoms, strict=True))[self.first :]
+        return [_jax.typed_like(x, atom) for x, atom in wanted], result
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +93,50 @@ class Passes(Mode):
         return sum(prod(_jax.shape(atom)) for atom in atoms)
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
-        given = [np.shape(argument) for argument in args]
-        taken = [_jax.shape(atom) for atom in self._atoms]
+        found, matrix = self._matrix(*args)
+        return self._finished(found, self._blocks(matrix))
+
+    @property
+    def _given(self) -> list[tuple[int, ...]]:
+        return [_jax.shape(atom) for atom in self.traced.program.inputs]
+
+    def _matrix(self, *args: Any) -> tuple[list[Any], Any]:
+        """The outputs, and the Jacobian of all of them by all arguments as one matrix."""
 
         def outputs(x: Any) -> tuple[Any, list[Any]]:
-            found = self.traced.program(*apart(x, given))
+            found = self.traced.program(*apart(x, self._given))
             return joined(found[: self.traced.out_count]), found
 
         x = joined(args)
         if self.name == FORWARD:
             _, tangents, found = jax.linearize(outputs, x, has_aux=True)
-            matrix = lax.map(tangents, seeds(x)).T
-        else:
-            y, cotangents, found = jax.vjp(outputs, x, has_aux=True)
-            matrix = lax.map(lambda seed: cotangents(seed)[0], seeds(y))
-        jacobian = blocks_of(matrix, taken, given)
-        return self._finished(found, jacobian)
+            return found, lax.map(tangents, seeds(x)).T
+        y, cotangents, found = jax.vjp(outputs, x, has_aux=True)
+        return found, lax.map(lambda seed: cotangents(seed)[0], seeds(y))
+
+    def _blocks(self, matrix: Any) -> list[list[Any]]:
+        return blocks_of(matrix, [_jax.shape(atom) for atom in self._atoms], self._given)
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadPasses(Passes):
+    """Passes side by side, each in a thread of a GPU.
+
+    The kernel returns the whole matrix, because threads can only share a loop that writes whole arrays. `finished` cuts
+    it into blocks.
+    """
+
+    @property
+    def label(self) -> str:
+        return f"each pass of {self.name} in a thread of its own"
+
+    def __call__(self, *args: Any) -> Any:
+        found, matrix = self._matrix(*args)
+        return found[self.first :], matrix
+
+    def finished(self, results: Any) -> tuple[list[Any], list[list[Any]]]:
+        wanted, matrix = results
+        return self._finished([*[None] * self.first, *wanted], self._blocks(matrix))
 
 
 def has_one_type(traced: Traced) -> bool:

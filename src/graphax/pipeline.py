@@ -12,8 +12,8 @@ from .estimates import (
     MANY_POINTS,
     Way,
     better_mode,
-    elements_of,
     has_long_sums,
+    instructions_of_plan,
     is_quickest,
     kernel_of_passes,
     kernel_of_plan,
@@ -21,11 +21,13 @@ from .estimates import (
     plain_modes,
 )
 from .execute import Accumulation
+from .gpu_times import LONGEST_CODE
 from .graph import ComputationGraph
-from .modes import FORWARD, REVERSE, Passes, PlainMode, arithmetic
+from .modes import FORWARD, REVERSE, Passes, PlainMode, ThreadPasses, arithmetic
 from .order import Order, loaded
 from .plan import Plan
 from .presets import about_operations
+from .sizes import elements_of
 from .trace import Request, Traced, trace
 
 
@@ -119,9 +121,10 @@ class Pipeline:
 
         Passes are less code. They come first where elimination is so long that they should pay.
         """
-        # A thread of a GPU has no room for what passes share.
-        if self.sparse or not self.is_automatic or _jax.computes_on_gpu():
+        if self.sparse or not self.is_automatic:
             return (self.eliminated,)
+        if _jax.computes_on_gpu():
+            return self._candidates_on_gpu
         points, statements = self.points, arithmetic(self.traced.program)
         ways = {
             passes: kernel_of_passes(passes.name, passes.count, statements, points)
@@ -136,8 +139,18 @@ class Pipeline:
         return (*first, self.eliminated, *(passes for passes in quickest if passes not in first))
 
     @property
+    def _candidates_on_gpu(self) -> tuple[Callable, ...]:
+        """Elimination in one thread for each point, unless that is very long code, and passes in several."""
+        passes = [ThreadPasses(self.traced, self._first, name) for name in (FORWARD, REVERSE)]
+        possible = tuple(each for each in passes if each.is_possible)
+        eliminated = instructions_of_plan(about_operations(self.graph), arithmetic(self.traced.program))
+        return possible if possible and eliminated > LONGEST_CODE else (self.eliminated, *possible)
+
+    @property
     def points(self) -> int:
         """How many points to expect; a `jax.vmap` outside of a `jax.jit` is not known yet."""
+        if _jax.computes_on_gpu():
+            return _jax.points_of(self.traced.args)
         return MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
 
     def better(self, eliminated: Program) -> PlainMode | None:
@@ -148,7 +161,7 @@ class Pipeline:
         mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
-        few = self.points == 1 and has_long_sums(self.traced.program)
+        few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
         name = better_mode(eliminated, self.modes(self.points), self.points, few)
         return None if name is None else replace(mode, name=name)
 

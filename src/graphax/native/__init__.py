@@ -11,8 +11,9 @@ from math import prod
 
 from .. import _jax
 from .._jax import Program
+from ..compile_times import compiling_kernel, compiling_xla
 from ..errors import LongCodeError, NativeError
-from ..estimates import compiling_kernel, compiling_xla
+from ..gpu_times import LONGEST_CODE
 from . import contraction_rules, control_rules, cuda, eigen_rules, host, linear_rules, picking
 from .handler import interface_version
 from .host import set_threads
@@ -31,8 +32,6 @@ __all__ = ["as_kernel", "check_available", "set_threads", "unmapped"]
 LIMIT_UNASKED = 8_000
 # Where it is known that there are many points, a kernel saves more and may take two or three seconds.
 LIMIT_UNASKED_MAPPED = 32_000
-# A GPU's compiler is quicker: 16,000 in three seconds.
-LIMIT_UNASKED_ON_GPU = 24_000
 STATEMENTS_OF_AN_EQUATION = 20
 # Where it is not known that there are several points.
 LIMIT_ALONE, STATEMENTS_OF_AN_EQUATION_ALONE = 2_000, 40
@@ -92,7 +91,7 @@ def unmapped(program: Program) -> Unmapped | None:
 def _limit_unasked(program: Program, mapped: bool) -> int:
     equations = sum(1 for _ in _jax.all_equations(program.equations))
     least = LIMIT_UNASKED_MAPPED if mapped else LIMIT_UNASKED
-    least = LIMIT_UNASKED_ON_GPU if _jax.computes_on_gpu() else least
+    least = LONGEST_CODE if _jax.computes_on_gpu() else least
     if not (mapped or _jax.has_loops(program)):
         # One point of few equations on long arrays is XLA's, which is known before they are taken apart.
         least = min(least, LIMIT_ALONE + STATEMENTS_OF_AN_EQUATION_ALONE * equations)

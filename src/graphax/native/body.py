@@ -9,6 +9,7 @@ from .needed import parts
 from .operations import OPERATIONS, convert
 from .results import groups, targets
 from .schedule import schedules
+from .sharing import STEP
 from .statements import Place, Repetition, Statement
 
 
@@ -54,7 +55,10 @@ class Body:
                 operand, place = statement.attribute
                 return self.memory.loaded(operand, self._place(place, statement.operands), statement.kind)
             case "repeat":
-                self._repeat(statement)
+                if self.memory.shared is not None and number == self.memory.shared.number:
+                    self._step_of_a_thread(self.memory.shared.scope)
+                else:
+                    self._repeat(statement)
                 return None
             case "after":
                 return self.after[statement.operands[1]]
@@ -112,6 +116,11 @@ class Body:
         element = self._place(statement.attribute, steps)
         read = self.memory.tabulated if operation == "table" else self.memory.read
         return read(self.rooms[source], element, statement.kind)
+
+    def _step_of_a_thread(self, scope: int) -> None:
+        """The one step of a loop that this thread takes."""
+        self.steps[scope] = STEP
+        self.run(self.orders[scope].rest)
 
     def _repeat(self, statement: Statement) -> None:
         """A loop: a label, the statements of a step, and a jump back."""

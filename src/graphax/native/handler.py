@@ -64,7 +64,7 @@ class Slot(ctypes.Structure):
         ("portion", ctypes.c_int64),
         ("batched", ctypes.c_int64),
         ("points", ctypes.c_int64),
-        ("unused", ctypes.c_int64),
+        ("threads", ctypes.c_int64),
     )
 
 

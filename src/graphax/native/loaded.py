@@ -33,6 +33,7 @@ class Calling:
         portion: on a CPU how many points a thread takes at a time, on a GPU how many bytes the threads of a warp share.
         batched: whether there are several points.
         points: how many a thread of a GPU has.
+        threads: how many of a GPU a point has.
     """
 
     inputs: int
@@ -40,6 +41,7 @@ class Calling:
     portion: int
     batched: bool
     points: int = 1
+    threads: int = 1
 
 
 class Loaded:
@@ -159,7 +161,7 @@ class Registry:
         page = self.pages[-1]
         slot, address = page.slots[page.used], page.addresses[page.used]
         slot.inputs, slot.outputs, slot.portion = calling.inputs, calling.outputs, calling.portion
-        slot.batched, slot.points = calling.batched, calling.points
+        slot.batched, slot.points, slot.threads = calling.batched, calling.points, calling.threads
         page.used += 1
         entry = self.entries[name] = self.by_slot[ctypes.addressof(slot)] = _Entry(name, identity, slot, address)
         return entry

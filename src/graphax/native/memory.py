@@ -12,6 +12,7 @@ import numpy as np
 from .emit import Emitter, Value, scalar_type, size_of
 from .results import Group, powers_of_two
 from .schedule import REGISTERS
+from .sharing import SharedLoop
 from .statements import Statements
 
 # Bytes of a line of the cache.
@@ -62,6 +63,8 @@ class Storage(ABC):
 
     # How many numbers of a point are in registers at most; None where code is not meant to be quick.
     registers: int | None = REGISTERS
+    # The loop whose steps are taken by threads of their own, on a GPU.
+    shared: SharedLoop | None = None
 
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         self.program, self.layout, self.emitter = program, layout, emitter

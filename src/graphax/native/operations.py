@@ -130,12 +130,15 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
 }  # fmt: skip
 
 
-def instructions(program: Statements, executed: bool = False) -> int:
+def instructions(program: Statements, executed: bool = False, within: int | None = None) -> int:
     """About how many instructions a program is on vectors, apart from those that put results into their places.
 
-    With ``executed``, those of loops count as often as they run.
+    With ``executed``, those of loops count as often as they run. With ``within``, only those of that scope and of
+    scopes inside it count.
     """
-    kinds = Counter((s.operation, s.kind, len(s.operands), s.scope) for s in program.statements)
+    scopes = None if within is None else program.inside(within)
+    counted = (s for s in program.statements if scopes is None or s.scope in scopes)
+    kinds = Counter((s.operation, s.kind, len(s.operands), s.scope) for s in counted)
     return sum(
         count * _instructions_of(*kind) * (program.times[scope] if executed else 1)
         for (*kind, scope), count in kinds.items()

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from ..estimates import kernel_on_gpu, xla_on_gpu
+from ..gpu_times import FEW_POINTS, kernel_on_gpu, xla_on_gpu
 from ..notices import left_to_xla
 from . import cuda, host
 from .handler import chunk_size
@@ -25,6 +25,7 @@ from .memory import PointLayout, Stores
 from .operations import instructions
 from .points import kernel_code
 from .results import results_outside
+from .sharing import SharedLoop, shared_loop, work_of_a_thread
 from .statements import Statements
 from .threads import ThreadCode, reason_for_xla, thread_code
 
@@ -40,8 +41,8 @@ _EQUATIONS_OF_A_MOVE = 8
 # An element of a result is turned from lanes into neighbours, and stored for each point.
 _STORING = 8
 
-# Up to so many points a GPU is not busy, and a kernel takes as long as for one.
-_FEW_POINTS = 16_384
+# Threads that share a point may do so many times the work of one that has it alone, where a GPU is busy.
+_MOST_REPEATED = 2
 
 # A step of a loop waits for the one before it, so short ones leave the processor idle unless there are several vectors,
 # as many as registers allow: statements of a step at most, and vectors.
@@ -110,6 +111,10 @@ class Kernel:
     @property
     def reason_for_xla_on_gpu(self) -> str | None:
         return reason_for_xla(self.statements)
+
+    def seconds_on_gpu(self, points: int) -> float:
+        """What it should take for so many points on a GPU."""
+        return kernel_on_gpu(work_of_a_thread(self.statements, _shared_on_gpu(self, points)), points)
 
 
 def is_better_alone(shapes: Sequence[Sequence[int]], program: Program) -> bool:
@@ -181,14 +186,21 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
         raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
     if reason or (not kernel.required and not _is_quick_on_gpu(kernel, batch or 1)):
         return None
-    return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched))
+    return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched, _shared_on_gpu(kernel, batch or 1)))
+
+
+def _shared_on_gpu(kernel: Kernel, points: int) -> SharedLoop | None:
+    """The loop whose steps become threads: any for few points, and for many one that is most of the work."""
+    loop = shared_loop(kernel.statements)
+    if loop is None or points <= FEW_POINTS:
+        return loop
+    together, alone = (work_of_a_thread(kernel.statements, each) for each in (loop, None))
+    return loop if together.threads * together.executed <= _MOST_REPEATED * alone.executed else None
 
 
 def _is_quick_on_gpu(kernel: Kernel, points: int) -> bool:
-    """Whether a thread for each point should be quicker than the kernels of XLA, which share out single points too."""
-    program = kernel.statements
-    ours = kernel_on_gpu(instructions(program), instructions(program, True), sum(map(len, program.results)))
-    return points > _FEW_POINTS or ours < xla_on_gpu(kernel.program, points)
+    """Whether a kernel should be quicker than those of XLA, which share out single points too."""
+    return points > FEW_POINTS or kernel.seconds_on_gpu(points) < xla_on_gpu(kernel.program, points)
 
 
 def _has_results(kernel: Kernel, batch: Any) -> bool:
@@ -245,10 +257,10 @@ def _loaded_on_cpu(kernel: Kernel, layout: PointLayout) -> Loaded:
     return on_cpu.load(_code(kernel, layout), calling)
 
 
-def _loaded_on_gpu(kernel: Kernel, batched: tuple[bool, ...]) -> Loaded:
+def _loaded_on_gpu(kernel: Kernel, batched: tuple[bool, ...], shared: SharedLoop | None) -> Loaded:
     cuda.check_available()
-    code, program = _code_of_threads(kernel, batched), kernel.statements
-    calling = Calling(len(program.inputs), len(program.outputs), code.room, any(batched), code.points)
+    code, program = _code_of_threads(kernel, batched, shared), kernel.statements
+    calling = Calling(len(program.inputs), len(program.outputs), code.room, any(batched), code.points, code.threads)
     return on_gpu.load(code.text, calling)
 
 
@@ -258,8 +270,8 @@ def _code(kernel: Kernel, layout: PointLayout) -> str:
 
 
 @lru_cache(16)
-def _code_of_threads(kernel: Kernel, batched: tuple[bool, ...]) -> ThreadCode:
-    return thread_code(kernel.statements, batched)
+def _code_of_threads(kernel: Kernel, batched: tuple[bool, ...], shared: SharedLoop | None) -> ThreadCode:
+    return thread_code(kernel.statements, batched, shared)
 
 
 # Why kernels could not be made, by their digest.

@@ -117,6 +117,15 @@ class Statements:
             times[repeat.attribute.scope] = times[repeat.scope] * (repeat.attribute.length or _STEPS)
         return times
 
+    def inside(self, scope: int) -> set[int]:
+        """A scope, and the scopes of all loops in it."""
+        found = {scope}
+        for number in reversed(self.loops):
+            repeat = self.statements[number]
+            if repeat.scope in found:
+                found.add(repeat.attribute.scope)
+        return found
+
     @property
     def executed(self) -> int:
         """How many operations are executed for a point."""

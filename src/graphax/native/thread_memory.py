@@ -8,11 +8,15 @@ copy all rows together. The last warp may have fewer points; there every thread 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from .device import ThreadEmitter
 from .emit import Value, scalar_type, size_of
 from .memory import PointLayout, Storage, numeric, stored_as, truth
 from .results import Group, runs
+from .sharing import POINT, SharedLoop
 from .statements import Statements
 
 WARP = 32
@@ -32,9 +36,11 @@ class ThreadMemory(Storage):
     # A thread has 255, and needs some for addresses.
     registers = 220
 
-    def __init__(self, program: Statements, layout: PointLayout, wait: str):
+    def __init__(self, program: Statements, layout: PointLayout, wait: str, shared: SharedLoop | None = None):
         super().__init__(program, layout, ThreadEmitter(layout.lanes, exact=False))
-        self._wait = wait
+        self._wait, self.shared = wait, shared
+        # Where a value of 1 stands among zeros, in tables that are like that.
+        self._ones: dict[str, int] = {}
         # How many bytes the rows of a warp take, where the groups are, and whether each has a place of its own.
         self.room = 0
         self._places: dict[Group, int] = {}
@@ -57,6 +63,19 @@ class ThreadMemory(Storage):
         vector = f"<{width} x {scalar}>"
         whole = self._load(stored, vector, place, width * size_of(stored))
         return truth(self.emitter.write(stored, f"extractelement {vector} {whole.text}, i32 {number}"), kind)
+
+    def table(self, values: Sequence[Any], kind: str) -> str:
+        name, places = super().table(values, kind), np.flatnonzero(np.asarray(values))
+        if len(places) == 1 and values[places[0]] == 1 and not np.signbit(np.asarray(values, float)).any():
+            self._ones[name] = int(places[0])
+        return name
+
+    def tabulated(self, name: str, element: str, kind: str) -> Value:
+        if name not in self._ones:
+            return super().tabulated(name, element, kind)
+        # Threads read different elements. Comparing is quicker than waiting for memory.
+        here = self.emitter.write("i1", f"icmp eq i64 {element}, {self._ones[name]}")
+        return self.emitter.select(here, self.emitter.value(kind, 1), self.emitter.value(kind, 0))
 
     def _load(self, kind: str, piece: str, place: str, alignment: int) -> Value:
         return self.emitter.write(kind, f"load {piece}, {GLOBAL} {place}, align {alignment}, !invariant.load !0")
@@ -113,6 +132,19 @@ class ThreadMemory(Storage):
         if not self._apart:
             for place, value in enumerate(values):
                 self._put(group, [place], value)
+        if self.shared is None:
+            self._copy_together(group, own, size, element)
+        elif self.shared.has_rows(self.program, group):
+            self._copy_together(group, own, group.stride, str(group.start))
+        else:
+            self._copy_own(group, own, width)
+        if group.stride or not self._apart:
+            # Others will be written where these are.
+            emitter.perform(self._wait)
+
+    def _copy_together(self, group: Group, own: str, size: int, element: str) -> None:
+        """Copy the rows of all threads of a warp, which are so many elements apart; at the end, each its own."""
+        emitter, width, scalar = self.emitter, len(group.numbers), scalar_type(self._kind(group))
         emitter.perform(self._wait)
         label = emitter.fresh("rows")
         emitter.perform(f"br i1 %full, label %{label}, label %{label}.own")
@@ -126,9 +158,6 @@ class ThreadMemory(Storage):
             self._copy_own(group, own, width)
             emitter.perform(f"br label %{label}.after")
         emitter.begin(f"{label}.after")
-        if group.stride or not self._apart:
-            # Others will be written where these are.
-            emitter.perform(self._wait)
 
     def _copy_own(self, group: Group, own: str, width: int) -> None:
         """Every thread copies its own row."""
@@ -188,7 +217,7 @@ class ThreadMemory(Storage):
         return self.emitter.write("ptr", f"getelementptr i8, {_SHARED} {base}, i32 {offset}").text
 
     def _own(self, base: str, scalar: str, size: int) -> str:
-        return self._row_of(base, scalar, size, "%i")
+        return self._row_of(base, scalar, size, "%i" if self.shared is None else POINT)
 
     def _row_of(self, base: str, scalar: str, size: int, point: str) -> str:
         place = point if size == 1 else self.emitter.write("i64", f"mul i64 {point}, {size}").text

@@ -1,4 +1,5 @@
-"""The code of a kernel for a GPU: a thread for each point, or for a few where points are numbers of their own arrays.
+"""The code of a kernel for a GPU: a thread for each point, or for a few where points are numbers of their own arrays;
+or several threads for each point, where they share the steps of a loop.
 
 Threads come in warps of 32. Where a warp has a point for every thread of it, all is done together; what is left at the
 end is done by every thread for itself. Threads beyond the end repeat the last point.
@@ -13,6 +14,7 @@ from .inverses import relax_quotients
 from .memory import PointLayout
 from .points import POINTS
 from .results import numbers_kept
+from .sharing import POINT, STEP, SharedLoop
 from .statements import Statements
 from .thread_memory import GLOBAL, LOADED, WARP, ThreadMemory
 
@@ -82,6 +84,11 @@ _ONE_POINT = """
   %i = select i1 %beyond, i64 %last, i64 %own
   br label %entry
 """
+# A thread of several that share a point; `%points` counts all of them.
+_WHICH_STEP = """
+  {point} = udiv i64 %i, {threads}
+  {step} = urem i64 %i, {threads}
+"""
 # What is left at the end is computed one point at a time.
 _SEVERAL_POINTS = """
   br i1 %full, label %all, label %some
@@ -129,11 +136,13 @@ class ThreadCode:
     Attributes:
         room: how many bytes of shared memory a warp of it needs.
         points: how many a thread has.
+        threads: how many a point has.
     """
 
     text: str
     room: int
     points: int
+    threads: int = 1
 
 
 def reason_for_xla(program: Statements) -> str | None:
@@ -145,13 +154,18 @@ def reason_for_xla(program: Statements) -> str | None:
     return None
 
 
-def thread_code(program: Statements, batched: tuple[bool, ...], device: bool = True) -> ThreadCode:
-    """A module with one kernel. Without ``device`` this machine can run it, one call for each thread."""
+def thread_code(
+    program: Statements, batched: tuple[bool, ...], shared: SharedLoop | None = None, device: bool = True
+) -> ThreadCode:
+    """A module with one kernel, in which threads share the steps of a loop if one is given.
+
+    Without ``device`` this machine can run it, one call for each thread.
+    """
     lanes, program = _points_of_a_thread(program, batched), relax_quotients(program)
     arrays = [f"%in{n}" for n in range(len(program.inputs))] + [f"%out{n}" for n in range(len(program.outputs))]
     operands = ", ".join(f"{GLOBAL} noalias {name}" for name in arrays)
     wait = _WAIT_ON_DEVICE if device else _WAIT_HERE
-    memory = ThreadMemory(program, PointLayout(lanes, batched), wait)
+    memory = ThreadMemory(program, PointLayout(lanes, batched), wait, shared)
     main = Body(memory).emitter
     declarations, functions = set(main.declarations), []
     if lanes > 1:
@@ -159,7 +173,8 @@ def thread_code(program: Statements, batched: tuple[bool, ...], device: bool = T
         declarations |= rest.declarations
         body = _BODY.format(text=rest.text)
         functions.append(_REST.format(operands=operands, allocations=_lines(rest.allocations), body=body))
-    head = _DEVICE if device else _HERE
+    head, threads = _DEVICE if device else _HERE, 1 if shared is None else shared.length
+    which = "" if shared is None else _WHICH_STEP.format(point=POINT, step=STEP, threads=threads)
     functions += [
         head.format(
             name=POINTS, operands=operands, room=memory.room, lanes=lanes, allocations=_lines(main.allocations)
@@ -168,12 +183,12 @@ def thread_code(program: Statements, batched: tuple[bool, ...], device: bool = T
         _SEVERAL_POINTS.format(operands=", ".join(f"{GLOBAL} {name}" for name in arrays), lanes=lanes)
         if lanes > 1
         else _ONE_POINT,
-        _BODY.format(text=main.text),
+        _BODY.format(text=which + main.text),
     ]
     text = "".join(["\n".join(sorted(declarations)), *functions, _METADATA])
     for name, instead in () if device else ((RECIPROCAL, "reciprocal"), (INVERSE_ROOT, "inverse_root")):
         text = text.replace(f"declare float @{name}(float)", "").replace(f"@{name}", f"@{instead}")
-    return ThreadCode(text, memory.room, lanes)
+    return ThreadCode(text, memory.room, lanes, threads)
 
 
 def _lines(lines: list[str]) -> str:

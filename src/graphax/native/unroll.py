@@ -13,8 +13,8 @@ import numpy as np
 from .. import _jax
 from .._jax import Literal, Program
 from ..errors import LongCodeError, NativeError
-from ..estimates import elements_computed
 from ..indexing import OUTSIDE, places_of_gather, places_of_scatter, places_of_slice
+from ..sizes import elements_computed
 from .emit import kind_of
 from .factors import Factors
 from .known import Known

@@ -9,14 +9,15 @@ import numpy as np
 from graphax.backend import _Flat
 from graphax.native import host
 from graphax.native.points import POINTS
+from graphax.native.sharing import shared_loop
 from graphax.native.thread_memory import WARP
 from graphax.native.threads import thread_code
 from graphax.native.unroll import unroll
 
 
-def run_warps(statements, operands, batched, points):
+def run_warps(statements, operands, batched, points, shared=None):
     """The results of a kernel for so many points; operands that are marked have a leading axis of points."""
-    code = thread_code(statements, tuple(batched), device=False)
+    code = thread_code(statements, tuple(batched), shared, device=False)
     barrier = threading.Barrier(WARP)
     wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait(60))
     given = {"graphax_wait": ctypes.cast(wait, ctypes.c_void_p).value}
@@ -30,9 +31,10 @@ def run_warps(statements, operands, batched, points):
     pointers = [x.ctypes.data for x in (*arrays, *results)]
     types = [ctypes.c_void_p] * len(pointers) + [ctypes.c_int64, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
     thread = ctypes.CFUNCTYPE(None, *types)(library[POINTS])
-    for first in range(0, points, WARP * code.points):
+    counted = points * code.threads
+    for first in range(0, counted, WARP * code.points):
         threads = [
-            threading.Thread(target=thread, args=(*pointers, points, first, lane, room.ctypes.data))
+            threading.Thread(target=thread, args=(*pointers, counted, first, lane, room.ctypes.data))
             for lane in range(WARP)
         ]
         for each in threads:
@@ -43,12 +45,15 @@ def run_warps(statements, operands, batched, points):
     return [x[:points] for x in results]
 
 
-def on_warps(function, args, batched):
-    """A function of one point for many, as the threads of a GPU compute it."""
+def on_warps(function, args, batched, share=False):
+    """A function of one point for many, as the threads of a GPU compute it; with several for each if they ``share``."""
     single = [np.asarray(x)[0] if marked else x for x, marked in zip(args, batched, strict=True)]
     flat = _Flat.of(function, single)
     constants = [np.asarray(x) for x in flat.operands[: len(flat.operands) - len(args)]]
     points = next(len(x) for x, marked in zip(args, batched, strict=True) if marked)
     marks = [False] * len(constants) + list(batched)
-    found = run_warps(unroll(flat.program), [*constants, *args], marks, points)
+    statements = unroll(flat.program)
+    shared = shared_loop(statements) if share else None
+    assert not share or shared is not None
+    found = run_warps(statements, [*constants, *args], marks, points, shared)
     return jax.tree.unflatten(flat.tree, found)

@@ -1,0 +1,62 @@
+"""Loops whose steps the threads of a GPU take side by side.
+
+A GPU has far more threads than there are points in most batches. Where a program ends in a loop whose steps do not
+depend on each other, such as one pass of forward or reverse mode for each column or row of a Jacobian, each step
+becomes a thread. All threads of a point repeat what comes before the loop.
+"""
+
+from dataclasses import dataclass
+
+from ..gpu_times import ThreadWork
+from .needed import parts
+from .operations import instructions
+from .results import Group, targets
+from .statements import Statements
+
+# What the code of a thread calls its point, and the step of the loop that it takes.
+POINT, STEP = "%point.of.thread", "%step.of.thread"
+
+
+@dataclass(frozen=True)
+class SharedLoop:
+    """A loop of which every thread takes one step.
+
+    Attributes:
+        number: of its statement.
+        scope: of what is repeated.
+        length: the number of steps, which is the number of threads for each point.
+    """
+
+    number: int
+    scope: int
+    length: int
+
+    def has_rows(self, program: Statements, group: Group) -> bool:
+        """Whether the elements of a group lie side by side for neighbouring threads, of any points."""
+        inside = program.statements[group.numbers[0]].scope == self.scope
+        whole = group.stride * self.length == len(program.results[group.result])
+        return inside and whole and group.start + len(group.numbers) <= group.stride
+
+
+def shared_loop(program: Statements) -> SharedLoop | None:
+    """The longest loop whose steps are independent and write nothing but results; None if there is none."""
+    direct, found = targets(program), []
+    for number in program.loops:
+        repeat = program.statements[number]
+        how, (carries, _, written) = repeat.attribute, parts(repeat)
+        independent = repeat.scope == 0 and how.length is not None and not carries
+        if independent and how.length > 1 and written and all(n in direct for n in written):
+            found.append(SharedLoop(number, how.scope, how.length))
+    return max(found, key=lambda loop: loop.length, default=None)
+
+
+def work_of_a_thread(program: Statements, loop: SharedLoop | None) -> ThreadWork:
+    """What each thread does if the steps of a loop are shared out, or if each point has a single thread."""
+    code, executed = instructions(program), instructions(program, True)
+    stored = sum(map(len, program.results))
+    if loop is None:
+        return ThreadWork(1, code, executed, stored)
+    _, _, written = parts(program.statements[loop.number])
+    others = loop.length - 1
+    spared = instructions(program, True, loop.scope) // loop.length * others
+    return ThreadWork(loop.length, code, executed - spared, stored - others * len(written))
