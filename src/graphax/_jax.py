@@ -352,14 +352,16 @@ def open_program(function: Callable, args: Sequence[Any], largest_held: int = 0)
     """The program of a function from arrays to a flat list of arrays, and operands for it.
 
     Arrays that the function closes over are operands too, tracers among them, except integers and truth values whose
-    values are known, and other known arrays of at most ``largest_held`` elements.
+    values are known, and other known arrays of at most ``largest_held`` elements. What results do not depend on is
+    neither computed nor passed, as under `jax.jit`.
     """
-    closed = jax.make_jaxpr(function)(*args)
-    program = inlined(closed)
+    program = inlined(jax.make_jaxpr(function)(*args))
+    equations = needed(program.equations, program.outputs)
+    read = {atom for atom in (*(a for eqn in equations for a in eqn.invars), *program.outputs) if isinstance(atom, Var)}
+    given = {**program.constants, **dict(zip(program.inputs, args, strict=True))}
     held = {var: value for var, value in program.constants.items() if _is_held(value, largest_held)}
-    passed = [var for var in program.constants if var not in held]
-    operands = [program.constants[var] for var in passed] + list(args)
-    return Program((*passed, *program.inputs), held, program.equations, program.outputs), operands
+    passed = [var for var in given if var in read and var not in held]
+    return Program(tuple(passed), held, equations, program.outputs), [given[var] for var in passed]
 
 
 def _is_held(value: Any, largest: int) -> bool:

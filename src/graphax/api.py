@@ -138,9 +138,10 @@ def hessve(
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def hessian(*args: Any, **kwargs: Any):
-        traced, (aux, rows) = evaluate(args, kwargs, lambda outputs, _, rows: (outputs, rows))
+        # The value would be computed for nothing, and what is constant would depend on the arguments.
+        traced, (outputs, rows) = evaluate(args, kwargs, lambda outputs, _, rows: (outputs if has_aux else [], rows))
         found = _nested_twice(traced, rows)
-        return (found, tree_unflatten(traced.aux_tree, aux[traced.out_count :])) if has_aux else found
+        return (found, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])) if has_aux else found
 
     return hessian
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Closed-over arrays of at most so many elements are part of the code of a patient kernel, and of any kernel on a GPU.
 LARGEST_HELD, LARGEST_HELD_ON_GPU = 4_096, 64
 BACKENDS = ("auto", "native", "xla")
+_CONSTANT = "its results do not depend on its arguments, so XLA computes them when it compiles"
 # The attribute of compiled functions that says what runs them.
 _CHOSEN = "graphax_backend_choice"
 
@@ -34,11 +35,15 @@ def check_backend(backend: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Flat:
-    """A traced function that returns a pytree, to be run by whichever backend."""
+    """A traced function that returns a pytree, to be run by whichever backend.
+
+    It is constant if its results do not depend on its arguments, nor on anything else that is not known yet.
+    """
 
     program: Program
     operands: list[Any]
     tree: Any
+    is_constant: bool = False
 
     @staticmethod
     def of(function: Callable, args: Sequence[Any], largest_held: int = 0) -> "_Flat":
@@ -51,7 +56,8 @@ class _Flat:
 
         with nothing_told_apart():
             program, operands = _jax.open_program(flat, args, largest_held)
-        return _Flat(program, operands, trees[-1])
+        open_operands = [x for x in operands if _jax.is_traced([x]) or any(x is argument for argument in args)]
+        return _Flat(program, operands, trees[-1], not open_operands)
 
     def run(self, by: Callable) -> Any:
         return tree_unflatten(self.tree, by(*self.operands))
@@ -114,7 +120,7 @@ class _Found:
 
     Attributes:
         flat: None if the function could not even be traced.
-        kernel: of ``function``, or what becomes one where it is mapped.
+        kernel: of ``function``, or what becomes one where it is mapped, or a program that needs none.
         reason: why there is no kernel.
     """
 
@@ -151,6 +157,8 @@ def _found(
             traced = _Flat.of(candidate, args, _largest_held(patient))
             if candidate is function:
                 flat = traced
+                if flat.is_constant and not required:
+                    return _Found(candidate, flat, flat.program, _CONSTANT)
                 unmapped = later(traced.program) if later else None
                 if unmapped is not None:
                     return _Found(candidate, traced, unmapped)
@@ -172,22 +180,24 @@ def _quickest_on_gpu(
     points, held = _jax.points_of(args), _largest_held(patient)
     best, least, flat, reason = None, inf, None, ""
     for candidate in candidates or (function,):
-        if is_near_the_limit(least):
+        # Where elimination is not the first candidate it is long, and only the last resort.
+        if is_near_the_limit(least) or (best is not None and candidate is function):
             break
         try:
             _check_available(args, False)
             traced = _Flat.of(candidate, args, held)
             flat = traced if candidate is function else flat
+            if traced.is_constant and candidate is function:
+                return _Found(candidate, traced, traced.program, _CONSTANT)
             made = _kernel(traced, False, patient)
             reason, seconds = made.reason_for_xla_on_gpu or "", made.seconds_on_gpu(points)
             if not reason and seconds < least:
                 best, least = _Found(candidate, traced, made), seconds
         except Exception as error:  # noqa: BLE001  whatever stands in the way of a kernel, XLA does without
             reason = str(error)
-    if best is not None and (points > FEW_POINTS or all(least < way.run for way in others)):
-        alone = flat is None or points > FEW_POINTS
-        if alone or least < elimination(flat.program, points).run:
-            return best
+    ways = [*others, *([] if flat is None else [elimination(flat.program, points)])]
+    if best is not None and (points > FEW_POINTS or all(least < way.run for way in ways)):
+        return best
     try:
         flat = flat or _Flat.of(function, args, held)
     except Exception as error:  # noqa: BLE001  what cannot be traced here fails where its result is wanted
@@ -304,6 +314,8 @@ def choice(
     if backend == "xla":
         return BackendChoice("xla", "as asked for", "as asked for")
     found = _found(function, args, backend == "native", False, candidates, others)
+    if found.reason == _CONSTANT:
+        return BackendChoice("xla", _CONSTANT, _CONSTANT)
     if found.kernel is None:
         instead = better(found.flat.program) if better and found.flat else None
         name = "xla" if instead is None else f"xla, by {instead.name}"

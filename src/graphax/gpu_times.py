@@ -18,7 +18,7 @@ _OF_A_MODE = 2.0
 # An element of an array; those of JAX's modes are mostly fused away.
 _MOVED, _MOVED_BY_A_MODE = 0.15e-12, 0.06e-12
 _NOT_FUSED = frozenset({"dot_general", "gather", "scatter", "scatter-add", "sort", "conv_general_dilated"})
-_SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
+SOLVERS = frozenset({"lu", "triangular_solve", "cholesky", "qr", "geqrf", "householder_product", "eigh", "svd", "eig"})
 
 # An instruction of a thread, as long as all code stays in the cache of instructions, and beyond; what is repeated reads
 # its operands from memory. An element of a result, which a warp stores together.
@@ -80,7 +80,7 @@ def _run_by_xla(program: Program, growth: float, moved: float) -> float:
     seconds = _STARTED
     for eqn, times in _jax.repeated_equations(program.equations):
         name = eqn.primitive.name
-        each = _SOLVED if name in _SOLVERS else _ALONE if name in _NOT_FUSED else growth * _FUSED
+        each = _SOLVED if name in SOLVERS else _ALONE if name in _NOT_FUSED else growth * _FUSED
         steps = eqn.params.get("length", _jax.SOME_STEPS) if name in ("scan", "while") else 0
         seconds += times * (each + moved * elements_of_equation(eqn) + _STEP * steps)
     return seconds

@@ -20,8 +20,11 @@ from .estimates import (
 from .hessian import Found, NestedHessian, SymmetricHessian, is_floating, mirrored_array, turned_array
 from .modes import apart, arithmetic, blocks_of, has_one_type, joined, seeds
 from .pipeline import Pipeline
+from .rule import only_renames
 from .sizes import elements_of
 from .trace import Traced
+
+_POLYNOMIAL = frozenset({"add", "sub", "mul", "neg", "square", "dot_general", "reduce_sum", "add_any", "cumsum"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +127,17 @@ def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
         return None
     if not _is_real_number(traced):
         return None
+    if all(is_polynomial(eqn) for eqn in equations):
+        # Second derivatives may be constant, which elimination finds out.
+        return None
     between = any(_jax.is_complex(var.aval) for eqn in equations for var in eqn.outvars)
     return None if between or _jax.has_loops(program) else PlainHessian(traced)
+
+
+def is_polynomial(eqn: Any) -> bool:
+    """Whether an equation has products and sums of its operands only."""
+    name = eqn.primitive.name
+    return name in _POLYNOMIAL or only_renames(name) or (name == "integer_pow" and eqn.params["y"] >= 0)
 
 
 def _is_real_number(traced: Traced) -> bool:

@@ -140,11 +140,11 @@ class Pipeline:
 
     @property
     def _candidates_on_gpu(self) -> tuple[Callable, ...]:
-        """Elimination in one thread for each point, unless that is very long code, and passes in several."""
+        """Elimination in one thread for each point, which comes last if it is very long code, and passes in several."""
         passes = [ThreadPasses(self.traced, self._first, name) for name in (FORWARD, REVERSE)]
         possible = tuple(each for each in passes if each.is_possible)
         eliminated = instructions_of_plan(about_operations(self.graph), arithmetic(self.traced.program))
-        return possible if possible and eliminated > LONGEST_CODE else (self.eliminated, *possible)
+        return (*possible, self.eliminated) if eliminated > LONGEST_CODE else (self.eliminated, *possible)
 
     @property
     def points(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _jax
 from .._jax import Program
 from ..errors import NativeError
-from ..gpu_times import FEW_POINTS, kernel_on_gpu, xla_on_gpu
+from ..gpu_times import FEW_POINTS, SOLVERS, kernel_on_gpu, xla_on_gpu
 from ..notices import left_to_xla
 from . import cuda, host
 from .handler import chunk_size
@@ -31,12 +31,13 @@ from .threads import ThreadCode, reason_for_xla, thread_code
 
 # With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
 # of many operations XLA makes many loops, and starting those takes longer than the arithmetic. It does so in every step
-# of a loop of the function's own, unless there is much to do in one.
-_LARGEST_ARRAY_ALONE = 8
-_MOST_EQUATIONS_OF_XLA_ALONE = 100
+# of a loop of the function's own, unless there is much to do in one. Calling a kernel takes half a microsecond. XLA is
+# done with a few equations in that time.
+_LARGEST_ARRAY_ALONE = 128
+_MOST_EQUATIONS_OF_XLA_ALONE, _FEW_EQUATIONS_ALONE = 100, 50
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
-# A gather or a scatter of XLA's takes as long as so many other equations.
-_EQUATIONS_OF_A_MOVE = 8
+# These take XLA as long as so many other equations of small arrays. A matrix product takes microseconds to start.
+_AS_MANY_EQUATIONS = {"gather": 8, "scatter": 8, "scatter-add": 8, "scatter-mul": 8, "dot_general": 100}
 
 # An element of a result is turned from lanes into neighbours, and stored for each point.
 _STORING = 8
@@ -106,7 +107,7 @@ class Kernel:
         loops = self.has_loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
         if loops or not is_better_alone(shapes, self.program):
             return None
-        return f"single point, few operations on arrays of {max(map(prod, shapes))} elements"
+        return f"single point, few operations on arrays of {max(map(prod, shapes), default=0)} elements"
 
     @property
     def reason_for_xla_on_gpu(self) -> str | None:
@@ -119,10 +120,11 @@ class Kernel:
 
 def is_better_alone(shapes: Sequence[Sequence[int]], program: Program) -> bool:
     """Whether XLA is quicker with a single point of a program without loops, by the shapes of operands and results."""
-    largest = max(map(prod, shapes), default=0)
-    moves = sum(eqn.primitive.name.startswith(("gather", "scatter")) for eqn in program.equations)
-    equations = len(program.equations) + _EQUATIONS_OF_A_MOVE * moves
-    return largest > _LARGEST_ARRAY_ALONE and equations <= _MOST_EQUATIONS_OF_XLA_ALONE
+    names = [eqn.primitive.name for eqn in program.equations]
+    equations = sum(_AS_MANY_EQUATIONS.get(name, 1) for name in names)
+    if max(map(prod, shapes), default=0) > _LARGEST_ARRAY_ALONE:
+        return equations <= _MOST_EQUATIONS_OF_XLA_ALONE
+    return equations <= _FEW_EQUATIONS_ALONE and SOLVERS.isdisjoint(names)
 
 
 def _results(
