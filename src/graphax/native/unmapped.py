@@ -31,7 +31,9 @@ def is_left_to_xla(program: Program) -> bool:
     """Whether XLA runs a single point on the CPU, whatever a kernel would be like."""
     atoms = (*program.inputs, *program.outputs)
     alone = is_better_alone([_jax.shape(atom) for atom in atoms], program)
-    return alone and not _jax.has_loops(program) and not _jax.computes_on_gpu()
+    # Collectives have to see the map that they are part of.
+    apart = any(map(_jax.is_collective, _jax.all_equations(program.equations))) or _jax.has_loops(program)
+    return alone and not apart and not _jax.computes_on_gpu()
 
 
 def _results(avals: Sequence[Any], unmapped: Unmapped) -> list[tuple[tuple[int, ...], Any, bool]]:

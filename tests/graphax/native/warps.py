@@ -49,11 +49,13 @@ def on_warps(function, args, batched, share=False):
     """A function of one point for many, as the threads of a GPU compute it; with several for each if they ``share``."""
     single = [np.asarray(x)[0] if marked else x for x, marked in zip(args, batched, strict=True)]
     flat = _Flat.of(function, single)
-    constants = [np.asarray(x) for x in flat.operands[: len(flat.operands) - len(args)]]
     points = next(len(x) for x, marked in zip(args, batched, strict=True) if marked)
-    marks = [False] * len(constants) + list(batched)
+    # Operands are arrays that the function closes over, and those arguments that results depend on.
+    places = [next((n for n, x in enumerate(single) if x is operand), None) for operand in flat.operands]
+    given = [x if n is None else args[n] for x, n in zip(flat.operands, places, strict=True)]
+    marks = [n is not None and batched[n] for n in places]
     statements = unroll(flat.program)
     shared = shared_loop(statements) if share else None
     assert not share or shared is not None
-    found = run_warps(statements, [*constants, *args], marks, points, shared)
+    found = run_warps(statements, given, marks, points, shared)
     return jax.tree.unflatten(flat.tree, found)
