@@ -15,9 +15,11 @@ from ..elimination.walk import ATTEMPTS, COLD, REACH, mean_price, new_walk, swee
 from .network import Network
 from .play import policy_order
 
-# Sweeps over the order, and the temperature of the first relative to the mean price of an elimination. More sweeps
-# find more; this many leave time to play 100 vertices in less than 20 ms.
-SWEEPS, WARM = 6, 0.4
+# The fewest sweeps over the order, and the fewest moves of all sweeps, which give small graphs more of them. More find
+# more; these leave time to play 100 vertices in less than 20 ms.
+SWEEPS, MOVES = 6, 2400
+# The temperature of the first sweep, relative to the mean price of an elimination.
+WARM = 0.4
 
 
 def answer(problem: Problem, network: Network) -> np.ndarray:
@@ -36,5 +38,7 @@ def polished(problem: Problem, order: np.ndarray) -> np.ndarray:
     if problem.size < 2:
         return order
     walk, scale = new_walk(problem, order, 0), mean_price(problem, order)
-    problem.call(sweep, walk, SWEEPS, WARM * scale, COLD * scale, REACH, SWEEPS * ATTEMPTS * problem.size)
+    each = ATTEMPTS * problem.size
+    sweeps = max(SWEEPS, MOVES // each)
+    problem.call(sweep, walk, sweeps, WARM * scale, COLD * scale, REACH, sweeps * each)
     return walk.best
