@@ -27,6 +27,7 @@ from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
 from .products import Product
+from .rank_bound import rank_bound
 from .terms import AnyStructure, Recipe, Terms, compose, terms_of
 
 if TYPE_CHECKING:
@@ -54,8 +55,15 @@ def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", coun
     check_counting(counting)
     if minimize == "peak":
         return 0 if graph.has_loops else _peak_bound(graph)
-    multiplications = sum(vertex_bounds(graph, counting).values())
-    return multiplications + (_additions_bound(graph) if minimize == "operations" else 0)
+    return _multiplications_bound(graph, counting) + (_additions_bound(graph) if minimize == "operations" else 0)
+
+
+@lru_cache(256)
+def _multiplications_bound(graph: ComputationGraph, counting: str) -> int:
+    cuts = vertex_bounds(graph, counting)
+    bound = max(sum(cuts.values()), rank_bound(graph, cuts))
+    # Raw counting counts every product that folded counting does, apart from those with known numbers.
+    return bound if counting == "folded" else max(bound, rank_bound(graph, dict.fromkeys(cuts, 0)))
 
 
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
