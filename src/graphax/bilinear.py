@@ -38,9 +38,10 @@ _ZERO, _CANCELLED = 1e-7, 1e-9
 _FAINT = 1e-5
 # The most forms whose rank is found; of more, so many random combinations are looked at, which span no more.
 _MOST_FORMS = 512
-# The most pairs of an unknown and an end of the graph, for each element, that are followed to tell classes apart, and
-# how many operations on ranks take as long as one.
-_MOST_TAGS, _TAG = 1 << 22, 8
+# The most pairs of an unknown and an end of the graph, for each element, that are followed to tell classes apart.
+_MOST_TAGS = 1 << 22
+# Operations on ranks that take as long as one of these pairs, and as long as it takes to set up a rank.
+_TAG, _RANK = 32, 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ class RandomDerivatives:
         # About how many operations were spent on ranks so far.
         self.work = 0
         self.size = {number: prod(vertex.shape) for number, vertex in graph.vertices.items()}
-        self.entries = {edge: entries_of(structure) for edge, structure in graph.edges.items()}  # type: ignore[arg-type]
+        self.entries = {edge: entries_of(structure) for edge, structure in graph.edges.items()}
         self.sources: dict[int, list[int]] = {number: [] for number in graph.vertices}
         self.targets: dict[int, list[int]] = {number: [] for number in graph.vertices}
         for target, source in graph.edges:
@@ -208,7 +209,7 @@ class RandomDerivatives:
             nothing = np.zeros(0, np.int64)
             return _Side(nothing, nothing, nothing, np.zeros((0, 0)), np.zeros((0, 0), bool))
         unknown, inner, outer = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return _Side(unknown, inner, outer, np.concatenate(rows), np.concatenate(reached))
+        return _Side(unknown, inner, outer, np.concatenate(rows), np.concatenate(reached)).kept(unknown >= 0)
 
     def _inside(self, group: list[int], first: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of elements of the group by earlier ones, at random, and whether there are paths."""
@@ -228,6 +229,8 @@ class RandomDerivatives:
     def _dimension(self, after: _Side, through: np.ndarray, before: _Side) -> int:
         """The dimension of the space of all forms in some of the unknowns."""
         linked = through[np.ix_(after.inner, before.inner)] != 0
+        if not linked.any():
+            return 0
         after, before = after.kept(linked.any(axis=1)), before.kept(linked.any(axis=0))
         lefts, rights = _basis(after), _basis(before)
         if not len(lefts) or not len(rights):
@@ -237,7 +240,7 @@ class RandomDerivatives:
             fewer = self._rng.normal(size=(len(longer) - 1, len(longer))) @ longer
             lefts, rights = (fewer, rights) if longer is lefts else (lefts, fewer)
         points = min(len(lefts) * len(rights), after.count * before.count)
-        self.work += points * len(lefts) * len(rights) * (points + len(after.inner) + len(before.inner))
+        self.work += _RANK + points * len(lefts) * len(rights) * (points + len(after.inner) + len(before.inner))
         left, right = self._at_points(after, lefts, points), self._at_points(before, rights, points)
         between = through[np.ix_(np.unique(after.inner), np.unique(before.inner))]
         summands = np.abs(left) @ np.abs(between) @ np.abs(right).transpose(0, 2, 1)
@@ -282,13 +285,18 @@ def _classes(side: _Side, other: _Side, reach: np.ndarray, vertices: np.ndarray)
     other side is tied to in the same way: by paths to the same end.
     """
     count, elements = side.count, len(vertices)
-    seen = np.zeros((count, elements), bool)
-    np.logical_or.at(seen, side.unknown, reach[side.inner])
+    seen = _any_of(side.unknown, reach[side.inner])
     if other.tags * elements > _MOST_TAGS:
         return [np.ones(count, bool)]
-    tied = np.zeros((other.count, other.reached.shape[1], elements), bool)
-    np.logical_or.at(tied, other.unknown, other.reached[other.outer][:, :, None] & reach.T[other.inner][:, None, :])
+    tied = _any_of(other.unknown, other.reached[other.outer][:, :, None] & reach.T[other.inner][:, None, :])
     return list(_connected(seen, _ties(tied.reshape(-1, elements), vertices)))
+
+
+def _any_of(unknown: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """For each unknown, what is true in any of its rows."""
+    order = np.argsort(unknown, kind="stable")
+    starts = np.flatnonzero(np.diff(unknown[order], prepend=-1))
+    return np.logical_or.reduceat(rows[order], starts, axis=0)
 
 
 def _ties(tied: np.ndarray, vertices: np.ndarray) -> np.ndarray:

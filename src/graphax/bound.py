@@ -48,21 +48,29 @@ _MINORANTS = 6
 _UNIT = 1 << 40
 
 
-def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", counting: str = "folded") -> int:
-    """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`."""
+def lower_bound(
+    graph: ComputationGraph, minimize: str = "multiplications", counting: str = "folded", quick: bool = False
+) -> int:
+    """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`.
+
+    ``quick`` leaves out bounds by ranks, which may take a second or two.
+    """
     if minimize not in OBJECTIVES:
         raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
     check_counting(counting)
     if minimize == "peak":
         return 0 if graph.has_loops else _peak_bound(graph)
-    return _multiplications_bound(graph, counting) + (_additions_bound(graph) if minimize == "operations" else 0)
+    multiplications = sum(vertex_bounds(graph, counting).values())
+    if not quick:
+        multiplications = max(multiplications, _bound_by_ranks(graph, counting))
+    return multiplications + (_additions_bound(graph) if minimize == "operations" else 0)
 
 
 @lru_cache(256)
-def _multiplications_bound(graph: ComputationGraph, counting: str) -> int:
+def _bound_by_ranks(graph: ComputationGraph, counting: str) -> int:
     cuts = vertex_bounds(graph, counting)
-    bound = max(sum(cuts.values()), rank_bound(graph, cuts))
-    # Raw counting counts every product that folded counting does, apart from those with known numbers.
+    bound = rank_bound(graph, cuts)
+    # Where cuts are high, groups do not grow; without them they may come further.
     return bound if counting == "folded" else max(bound, rank_bound(graph, dict.fromkeys(cuts, 0)))
 
 

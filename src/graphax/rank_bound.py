@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Graphs with more elements, counted once for each end, or more vertices are not looked at.
 _MOST_ELEMENTS, _MOST_VERTICES = 1 << 20, 400
 # Nor are groups with more elements, nor further groups after so much work, which takes about a second.
-_LARGEST_GROUP, _MOST_WORK = 512, 1 << 31
+_LARGEST_GROUP, _MOST_WORK = 512, 1 << 30
 
 
 def rank_bound(graph: ComputationGraph, least: Mapping[int, int]) -> int:

@@ -163,7 +163,7 @@ def soft_assignments(points, centres, sharpness):
 def gaussian_process(x, y, length, noise):
     """Log-likelihood of observations under a Gaussian process at four points, by a Cholesky factor written out."""
     kernel = jnp.exp(-0.5 * ((x[:, None] - x) / length) ** 2) + noise * jnp.eye(x.size, dtype=x.dtype)
-    half, logs = [], 0.0
+    half, logs = [], jnp.zeros((), x.dtype)
     rows = [[kernel[i, j] for j in range(x.size)] for i in range(x.size)]
     for i in range(x.size):
         pivot = jnp.sqrt(rows[i][i])
