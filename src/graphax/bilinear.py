@@ -63,11 +63,16 @@ class Entries:
 
 
 @lru_cache(1 << 12)
-def entries_of(structure: AnyStructure) -> Entries:
+def entries_of(structure: AnyStructure, raw: bool = False) -> Entries:
+    """The entries of a structure. To raw counting a known number is like any other, unless it only renames."""
     parts, count = [], 0
     for term in terms_of(structure):
         labels, sizes = range(len(term.sizes)), term.sizes
         rows, columns = (flat_positions(axes, labels, sizes) for axes in (term.out, term.inp))
+        if term.scale is not None and raw and not term.renaming:
+            parts.append((rows, columns, np.full(len(rows), count), np.zeros(len(rows))))
+            count += 1
+            continue
         if term.scale is not None:
             parts.append((rows, columns, np.full(len(rows), -1), np.full(len(rows), float(term.scale))))
             continue
@@ -118,12 +123,12 @@ class _Side:
 class RandomDerivatives:
     """A graph of arrays in which every number that is not known is a random one."""
 
-    def __init__(self, graph: ComputationGraph):
+    def __init__(self, graph: ComputationGraph, raw: bool = False):
         self._rng = np.random.default_rng(0)
         # About how many operations were spent on ranks so far.
         self.work = 0
         self.size = {number: prod(vertex.shape) for number, vertex in graph.vertices.items()}
-        self.entries = {edge: entries_of(structure) for edge, structure in graph.edges.items()}
+        self.entries = {edge: entries_of(structure, raw) for edge, structure in graph.edges.items()}
         self.sources: dict[int, list[int]] = {number: [] for number in graph.vertices}
         self.targets: dict[int, list[int]] = {number: [] for number in graph.vertices}
         for target, source in graph.edges:

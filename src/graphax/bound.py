@@ -69,9 +69,10 @@ def lower_bound(
 @lru_cache(256)
 def _bound_by_ranks(graph: ComputationGraph, counting: str) -> int:
     cuts = vertex_bounds(graph, counting)
-    bound = rank_bound(graph, cuts)
-    # Where cuts are high, groups do not grow; without them they may come further.
-    return bound if counting == "folded" else max(bound, rank_bound(graph, dict.fromkeys(cuts, 0)))
+    if counting == "folded":
+        return rank_bound(graph, cuts)
+    # Raw counting counts products of values as folded counting does, so bounds that know of nothing else hold, too.
+    return max(rank_bound(graph, cuts, raw=True), rank_bound(graph, dict.fromkeys(cuts, 0)))
 
 
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:

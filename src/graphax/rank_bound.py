@@ -24,11 +24,11 @@ _MOST_ELEMENTS, _MOST_VERTICES = 1 << 20, 400
 _LARGEST_GROUP, _MOST_WORK = 512, 1 << 30
 
 
-def rank_bound(graph: ComputationGraph, least: Mapping[int, int]) -> int:
+def rank_bound(graph: ComputationGraph, least: Mapping[int, int], raw: bool = False) -> int:
     """Multiplications that every order takes, if each vertex takes at least those in ``least``; zero if not known."""
     if not _can_be_bounded(graph):
         return 0
-    return _Grouping(graph, least).grown()
+    return _Grouping(graph, least, raw).grown()
 
 
 def _can_be_bounded(graph: ComputationGraph) -> bool:
@@ -48,8 +48,8 @@ def _can_be_bounded(graph: ComputationGraph) -> bool:
 class _Grouping:
     """A partition of the intermediate vertices into convex groups, and what each of them takes."""
 
-    def __init__(self, graph: ComputationGraph, least: Mapping[int, int]):
-        self._derivatives = RandomDerivatives(graph)
+    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool):
+        self._derivatives = RandomDerivatives(graph, raw)
         self._least = least
         self._known: dict[frozenset[int], int] = {}
         self._group = {vertex: frozenset((vertex,)) for vertex in graph.intermediates}
