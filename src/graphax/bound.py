@@ -27,6 +27,7 @@ from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
 from .products import Product
+from .rank_bound import rank_bound
 from .terms import AnyStructure, Recipe, Terms, compose, terms_of
 
 if TYPE_CHECKING:
@@ -47,15 +48,31 @@ _MINORANTS = 6
 _UNIT = 1 << 40
 
 
-def lower_bound(graph: ComputationGraph, minimize: str = "multiplications", counting: str = "folded") -> int:
-    """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`."""
+def lower_bound(
+    graph: ComputationGraph, minimize: str = "multiplications", counting: str = "folded", quick: bool = False
+) -> int:
+    """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`.
+
+    ``quick`` leaves out bounds by ranks, which may take a second or two.
+    """
     if minimize not in OBJECTIVES:
         raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
     check_counting(counting)
     if minimize == "peak":
         return 0 if graph.has_loops else _peak_bound(graph)
     multiplications = sum(vertex_bounds(graph, counting).values())
+    if not quick:
+        multiplications = max(multiplications, _bound_by_ranks(graph, counting))
     return multiplications + (_additions_bound(graph) if minimize == "operations" else 0)
+
+
+@lru_cache(256)
+def _bound_by_ranks(graph: ComputationGraph, counting: str) -> int:
+    cuts = vertex_bounds(graph, counting)
+    if counting == "folded":
+        return rank_bound(graph, cuts)
+    # Raw counting counts products of values as folded counting does, so bounds that know of nothing else hold, too.
+    return max(rank_bound(graph, cuts, raw=True), rank_bound(graph, dict.fromkeys(cuts, 0)))
 
 
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:

@@ -173,8 +173,12 @@ def _auto(graph: ComputationGraph) -> Iterable[int]:
     # Prices of its own: what is known beforehand counts, and must not depend on what the process did before.
     prices = Prices(graph)
     best = cheapest_preset(graph, prices)
-    large = len(graph.intermediates) > _REFINED_LIMIT or _has_long_lists(prices)
-    return best if large else refined(graph, prices, best)
+    return refined(graph, prices, best) if is_refined(graph, prices) else best
+
+
+def is_refined(graph: ComputationGraph, prices: Prices) -> bool:
+    """Whether ``"auto"`` makes the cheapest preset better."""
+    return len(graph.intermediates) <= _REFINED_LIMIT and not _has_long_lists(prices)
 
 
 def about_operations(graph: ComputationGraph) -> float:

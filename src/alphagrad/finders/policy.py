@@ -1,4 +1,4 @@
-"""The shipped policy as a finder: its best order first, and then orders that it draws."""
+"""The shipped policy as a finder: its answer first, and then orders that it draws."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +9,7 @@ import numpy as np
 from ..elimination.problem import Problem
 from ..policy.network import shipped
 from ..policy.play import policy_order
+from ..policy.polish import answer
 from .finder import Finder, Step, attempted
 
 # How random the drawn orders are, in turn.
@@ -16,15 +17,16 @@ TEMPERATURES = (0.25, 0.5, 1.0)
 
 
 def policy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Games of the policy, the first of them without noise, without end."""
+    """The policy's answer, then games with noise, without end."""
     network = shipped()
-    for number in count() if problem.size > 1 else range(1):
-        temperature = 0.0 if number == 0 else TEMPERATURES[number % len(TEMPERATURES)]
+    yield attempted(partial(answer, problem, network))
+    for number in count(1) if problem.size > 1 else ():
+        temperature = TEMPERATURES[number % len(TEMPERATURES)]
         yield attempted(partial(policy_order, problem, network, seed * 1_000_003 + number, temperature))
 
 
 def after_policy(finder: Finder) -> Finder:
-    """The finder that starts from the policy's best order, too."""
+    """The finder that starts from the policy's answer, too."""
 
     def combined(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
         first = next(policy(problem, seed, starts))

@@ -9,6 +9,7 @@ from itertools import count
 import numpy as np
 
 from graphax import ComputationGraph, Order
+from graphax.bound import lower_bound
 
 from ..certificates.prove import Prover
 from ..elimination.objective import Objective
@@ -59,7 +60,7 @@ class _Search:
         self._nodes = cheapest(self._problem, [*given, reverse(self._problem)])
         self._key = self._problem.key(self._nodes)
         self._steps: Iterator[Step] = FINDERS[trial.method](self._problem, trial.seed, given)
-        self._bound = _cut_bound(trial.graph, trial.objective)
+        self._bound = _quick_bound(trial.graph, trial.objective)
         self._history = [(0.0, 0, self._key[0])]
         self._evaluations = 0
         self.stopped = "budget"
@@ -69,10 +70,14 @@ class _Search:
         if self._trial.budget.most_seconds <= 2 * FIRST_SLICE or not self._provable():
             self._look(math.inf)
             return
-        prover = Prover(self._trial.graph, self._trial.objective.counting)
+        prover: Prover | None = None
         for turn in count():
             before, length = self._key[0], FIRST_SLICE * 2**turn
             exhausted = self._look(length)
+            if self._is_over():
+                return
+            prover = prover or Prover(self._trial.graph, self._trial.objective.counting)
+            self._bound = max(self._bound, prover.proof.bound)
             if self._is_over() or (exhausted and not prover.open):
                 return
             self._prove(prover, length * (1 if self._key[0] < before else PROOF_SHARE))
@@ -141,7 +146,7 @@ class _Search:
         )
 
 
-def _cut_bound(graph: ComputationGraph, objective: Objective) -> float:
+def _quick_bound(graph: ComputationGraph, objective: Objective) -> float:
     if objective.minimize != "weighted":
-        return graph.lower_bound(objective.minimize, objective.counting)
-    return objective.weights[0] * graph.lower_bound("multiplications", objective.counting)
+        return lower_bound(graph, objective.minimize, objective.counting, quick=True)
+    return objective.weights[0] * lower_bound(graph, "multiplications", objective.counting, quick=True)

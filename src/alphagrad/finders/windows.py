@@ -7,7 +7,7 @@ import numpy as np
 from ..elimination.compiling import compiled
 from ..elimination.kernels import DEPTH, DONE, advance, eliminate, price_of, rewind, undo
 from ..elimination.problem import Problem
-from .anneal import BEST, CURRENT, CURSOR, Walk, evaluate_walk, new_walk, settle
+from ..elimination.walk import BEST, CURRENT, CURSOR, Walk, evaluate_walk, new_walk, settle
 from .finder import Step, cheapest
 
 # Eliminations in a window, on small and on large graphs; the work doubles with each.

@@ -6,10 +6,24 @@ from ..errors import TaskError
 from .benchmark import TASKS
 from .middle import MIDDLE
 from .random_functions import RandomFunction, random_function
+from .scientific import SCIENTIFIC
 from .task import PaperResult, Task
 from .unseen import UNSEEN
 
-__all__ = ["MIDDLE", "TASKS", "UNSEEN", "PaperResult", "RandomFunction", "Task", "TaskError", "get", "random_function"]
+__all__ = [
+    "MIDDLE",
+    "SCIENTIFIC",
+    "TASKS",
+    "UNSEEN",
+    "PaperResult",
+    "RandomFunction",
+    "Task",
+    "TaskError",
+    "get",
+    "random_function",
+]
+
+_ALL = TASKS | UNSEEN | MIDDLE | SCIENTIFIC
 
 
 def get(name: str) -> Task:
@@ -20,9 +34,9 @@ def get(name: str) -> Task:
     """
     if not isinstance(name, str):
         raise TaskError(f"a task has a name, such as 'RoeFlux_1d', but got {name!r}")
-    by_lowered = {known.lower(): task for known, task in (TASKS | UNSEEN | MIDDLE).items()}
+    by_lowered = {known.lower(): task for known, task in _ALL.items()}
     if name.lower() in by_lowered:
         return by_lowered[name.lower()]
     near = [by_lowered[match].name for match in get_close_matches(name.lower(), by_lowered)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(TASKS | UNSEEN | MIDDLE)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(_ALL)}"
     raise TaskError(f"no task is called {name!r}; {hint}")

@@ -63,7 +63,7 @@ def test_every_method_minimises_every_objective(method, minimize):
 def test_each_objective_is_minimised_for_itself():
     graph = TASKS["RoeFlux_1d"].graph()
     found = {m: alphagrad.search(graph, minimize=m, budget=FEW).cost for m in ("operations", "peak")}
-    assert found["peak"].peak < found["operations"].peak
+    assert found["peak"].peak <= found["operations"].peak
     assert found["operations"].operations < found["peak"].operations
 
 

@@ -1,0 +1,103 @@
+"""Lower bounds by ranks: vertices in groups, each of which must contribute a number of multiplications.
+
+`graphax.bilinear` bounds what a convex group of vertices takes together; `graphax.bound` bounds each vertex. Groups
+that share no vertex add up. Alone, a vertex between known numbers is free: it can be eliminated before its neighbours
+have any values. But then they pay, so groups grow along edges as long as the bound does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import TYPE_CHECKING
+
+from .bilinear import RandomDerivatives
+from .bundles import Bundle, Passage
+from .terms import terms_of
+
+if TYPE_CHECKING:
+    from .graph import ComputationGraph
+
+# Graphs with more elements, counted once for each end, or more vertices are not looked at.
+_MOST_ELEMENTS, _MOST_VERTICES = 1 << 20, 400
+# Nor are groups with more elements, nor further groups after so much work, which takes about a second.
+_LARGEST_GROUP, _MOST_WORK = 512, 1 << 30
+
+
+def rank_bound(graph: ComputationGraph, least: Mapping[int, int], raw: bool = False) -> int:
+    """Multiplications that every order takes, if each vertex takes at least those in ``least``; zero if not known."""
+    if not _can_be_bounded(graph):
+        return 0
+    return _Grouping(graph, least, raw).grown()
+
+
+def _can_be_bounded(graph: ComputationGraph) -> bool:
+    """Whether all entries are known beforehand, and there are not too many."""
+    if graph.has_loops or len(graph.vertices) > _MOST_VERTICES:
+        return False
+    elements = sum(prod(vertex.shape) for vertex in graph.vertices.values())
+    ends = {*graph.inputs, *(vertex for vertex in graph.outputs if vertex is not None)}
+    if elements * sum(prod(graph.vertices[end].shape) for end in ends) > _MOST_ELEMENTS:
+        return False
+    edges = graph.edges.values()
+    return all(
+        not isinstance(edge, (Bundle, Passage)) and not any(term.names for term in terms_of(edge)) for edge in edges
+    )
+
+
+class _Grouping:
+    """A partition of the intermediate vertices into convex groups, and what each of them takes."""
+
+    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool):
+        self._derivatives = RandomDerivatives(graph, raw)
+        self._least = least
+        self._known: dict[frozenset[int], int] = {}
+        self._group = {vertex: frozenset((vertex,)) for vertex in graph.intermediates}
+        self._edges = [(target, source) for target, source in graph.edges if {target, source} <= self._group.keys()]
+
+    def grown(self) -> int:
+        """The sum over all groups, after each pair of neighbours that takes more together was joined."""
+        # Across known numbers first: there, two that take nothing alone may be part of a group that does.
+        entries = self._derivatives.entries
+        known = [edge for edge in self._edges if not entries[edge].count]
+        for edges, ties in ((known, True), (self._edges, False)):
+            while sum(self._join(target, source, ties) for target, source in edges):
+                pass
+        return sum(map(self._taken, set(self._group.values())))
+
+    def _taken(self, group: frozenset[int]) -> int:
+        if group not in self._known:
+            alone = sum(self._least[vertex] for vertex in group)
+            elements = sum(self._derivatives.size[vertex] for vertex in group)
+            small = elements <= _LARGEST_GROUP and self._derivatives.work < _MOST_WORK
+            self._known[group] = max(alone, self._derivatives.multiplications(sorted(group)) if small else 0)
+        return self._known[group]
+
+    def _join(self, target: int, source: int, ties: bool) -> bool:
+        """Join the groups of two vertices if they take more together; or, if asked to, as much, where one of them
+        takes nothing."""
+        before, after = self._group[source], self._group[target]
+        if before == after or not self._is_convex(before, after):
+            return False
+        alone, joined = (self._taken(before), self._taken(after)), before | after
+        together = self._taken(joined)
+        if together < sum(alone) or (together == sum(alone) and not (ties and 0 in alone)):
+            return False
+        self._group.update(dict.fromkeys(joined, joined))
+        return True
+
+    def _is_convex(self, before: frozenset[int], after: frozenset[int]) -> bool:
+        """Whether no path leads from one group to the other by way of a third."""
+        todo, seen = self._following(before) - {after}, set[frozenset[int]]()
+        while todo:
+            group = todo.pop()
+            seen.add(group)
+            following = self._following(group)
+            if after in following:
+                return False
+            todo |= following - seen
+        return True
+
+    def _following(self, group: frozenset[int]) -> set[frozenset[int]]:
+        targets = (target for vertex in group for target in self._derivatives.targets[vertex])
+        return {self._group[target] for target in targets if target in self._group} - {group}
