@@ -165,9 +165,11 @@ def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Ar
     sizes = tables.sizes
     none = jnp.zeros((sizes.intermediates, sizes.structures), jnp.float32)
     vertices = jnp.arange(sizes.intermediates)[:, None]
-    incoming = none.at[vertices, state.edges[: sizes.intermediates]].add(1.0)
-    outgoing = none.at[vertices, state.edges[:, sizes.inputs :].T].add(1.0)
-    return incoming.at[:, NO_EDGE].set(0.0), outgoing.at[:, NO_EDGE].set(0.0)
+    # Places without an edge are most of them; beyond the end of the table they cost nothing.
+    edges = jnp.where(state.edges == NO_EDGE, sizes.structures, state.edges)
+    incoming = none.at[vertices, edges[: sizes.intermediates]].add(1.0, mode="drop")
+    outgoing = none.at[vertices, edges[:, sizes.inputs :].T].add(1.0, mode="drop")
+    return incoming, outgoing
 
 
 def play(tables: GameTables, order: ArrayLike) -> tuple[GameState, Array]:
