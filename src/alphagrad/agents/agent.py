@@ -72,7 +72,7 @@ class Agent(ABC):
         episodes, notes = self.play(learner.network, boards, tasks, keys)
         games, moves = episodes.actions.shape
         size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
-        parts = minibatches((tasks, *self.lessons(episodes, notes, best)), self.minibatches)
+        parts = minibatches((tasks, *self.lessons(boards, episodes, notes, best)), self.minibatches)
 
         def update(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
             tasks, actions, notes = part
@@ -97,7 +97,7 @@ class Agent(ABC):
         targets = self._values.target(costs_to_go(played.costs), environments.references)
         return Batch(played.seen, actions.T, self.prepared(notes, weights), targets, weights)
 
-    def lessons(self, episodes: Episodes, notes: Any, best: Best) -> tuple[Array, Any]:
+    def lessons(self, boards: Boards, episodes: Episodes, notes: Any, best: Best) -> tuple[Array, Any]:
         """The actions and notes to learn from."""
         return episodes.actions, notes
 

@@ -42,7 +42,8 @@ class AlphaZeroConfig:
         value_weight: of the value's loss; the policy's has weight 1.
         l2_weight: decay of the weights, apart from the gradient.
         learning_rate, schedule, last_rate: annealed along a cosine over so many iterations to this share of it.
-        imitation: the share of games that are learnt from the best order found so far instead of their own moves.
+        imitation: the share of games that are learnt from the best order found so far instead of their own moves, or
+            from reverse mode as long as that is better.
         largest_gradient: norm to which gradients are clipped.
         scaling: of costs to go, see `reward_scaling`.
         states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
@@ -98,12 +99,13 @@ class AlphaZero(Agent):
 
         return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
 
-    def lessons(self, episodes: Episodes, notes: Array, best: Best) -> tuple[Array, Array]:
+    def lessons(self, boards: Boards, episodes: Episodes, notes: Array, best: Best) -> tuple[Array, Array]:
         """What was played, but in some games the best order known for the task, each move of it beyond doubt."""
         games, vertices = len(notes), notes.shape[-1]
-        known = jnp.isfinite(best.cost)[episodes.tasks]
-        imitated = (jnp.arange(games) < round(self.config.imitation * games)) & known
-        actions = jnp.where(imitated[:, None], best.actions[episodes.tasks], episodes.actions)
+        reverse = jnp.sum(boards.tables.intermediate, 1, keepdims=True, dtype=jnp.int32) - 1 - jnp.arange(vertices)
+        examples = jnp.where((best.cost < boards.references)[:, None], best.actions, reverse)
+        imitated = jnp.arange(games) < round(self.config.imitation * games)
+        actions = jnp.where(imitated[:, None], examples[episodes.tasks], episodes.actions)
         certain = jax.nn.one_hot(actions, vertices, dtype=notes.dtype)
         return actions, jnp.where(imitated[:, None, None], certain, notes)
 

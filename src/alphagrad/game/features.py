@@ -9,14 +9,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..elimination.structures import NO_EDGE
-from .rules import GameState, degrees, legal_actions, prices
+from .rules import GameState, degrees, edges_by_structure, legal_actions, summed_over_products
 from .tables import GameTables
 
 # What is told of both sides stands side by side: first before, then after the vertex.
 FEATURES = (
     "price", "relative_price", "slack", "bound", "tight", "predecessors", "successors", "one_predecessor",
-    "one_successor", "created", "merged", "change_before", "change_after", "change", "inputs_before", "outputs_after",
-    "depth", "height", "remaining",
+    "one_successor", "created", "merged", "grown", "change_before", "change_after", "change", "inputs_before",
+    "outputs_after", "depth", "height", "remaining",
 )  # fmt: skip
 # What reverse mode pays per vertex is described as the logarithm of this, plus one.
 UNITS = 4.0
@@ -26,7 +26,9 @@ def describe(tables: GameTables, state: GameState) -> Array:
     """float32[intermediates, features], in the order of `FEATURES`; zeros for vertices that are gone."""
     sizes, alive = tables.sizes, legal_actions(tables, state)
     unit = tables.reference / (UNITS * jnp.maximum(jnp.sum(tables.intermediate), 1))
-    price, (incoming, outgoing) = prices(tables, state), degrees(tables, state)
+    structures, (incoming, outgoing) = edges_by_structure(tables, state), degrees(tables, state)
+    price, created = (summed_over_products(table, *structures) for table in (tables.multiplications, tables.created))
+    removed = sum(structures) @ jnp.expm1(tables.extents)
     slack = jnp.maximum(price - tables.bounds, 0.0)
     present = (state.edges != NO_EDGE).astype(jnp.float32)
     merged, before, after = _effects(present, price, sizes.inputs)
@@ -42,6 +44,7 @@ def describe(tables: GameTables, state: GameState) -> Array:
         outgoing == 1,
         jnp.log1p(incoming * outgoing - merged),
         jnp.log1p(merged),
+        _signed_log(created - removed),
         _signed_log(before / unit),
         _signed_log(after / unit),
         _signed_log((before + after) / unit),

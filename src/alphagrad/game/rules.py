@@ -149,8 +149,12 @@ def prices(tables: GameTables, state: GameState) -> Array:
 
     With folded counting, factors of plus or minus one are charged here as well.
     """
-    incoming, outgoing = _edges_by_structure(tables, state)
-    return jnp.einsum("vo,oi,vi->v", outgoing, tables.multiplications, incoming)
+    return summed_over_products(tables.multiplications, *edges_by_structure(tables, state))
+
+
+def summed_over_products(table: Array, incoming: Array, outgoing: Array) -> Array:
+    """For each vertex, the sum of a table's entries over all products of its elimination; see `edges_by_structure`."""
+    return jnp.einsum("vo,oi,vi->v", outgoing, table, incoming)
 
 
 def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
@@ -160,7 +164,7 @@ def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     return jnp.sum(present[: sizes.intermediates], 1), jnp.sum(present[:, sizes.inputs :], 0)
 
 
-def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Array]:
+def edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     """How many incoming and outgoing edges of each structure a vertex has, float32[intermediates, structures]."""
     sizes = tables.sizes
     none = jnp.zeros((sizes.intermediates, sizes.structures), jnp.float32)

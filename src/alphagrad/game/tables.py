@@ -63,6 +63,7 @@ class GameTables(NamedTuple):
         types: float32[structures, 2], the sparsity type for other coefficients, and for 1.
         shapes: float32[structures, 4], the sizes of a block.
         extents: float32[structures], the logarithm of how many numbers an edge of this structure stores.
+        created: float32[structures, structures], how many numbers the result of a product stores.
         bounds: float32[intermediates], what eliminating each vertex costs at least, whatever comes before it.
         places: float32[intermediates, 2], the longest way from an input and to an output, relative to the longest of
             all vertices.
@@ -80,6 +81,7 @@ class GameTables(NamedTuple):
     types: Array
     shapes: Array
     extents: Array
+    created: Array
     bounds: Array
     places: Array
     reference: Array
@@ -146,6 +148,7 @@ def make_tables(
         types=jnp.asarray(types, jnp.float32),
         shapes=jnp.asarray(shapes, jnp.float32),
         extents=jnp.asarray(np.log1p(stored), jnp.float32),
+        created=jnp.asarray(stored[product & (MOST_STRUCTURES - 1)], jnp.float32),
         bounds=jnp.asarray(_bounds(graph, objective, room.intermediates), jnp.float32),
         places=jnp.asarray(_places(graph, room.intermediates), jnp.float32),
         reference=jnp.float32(max(objective.value(graph.cost("rev", objective.counting)), 1)),

@@ -57,15 +57,16 @@ def test_minibatches_are_as_large_as_allowed():
     assert number_of_minibatches(6, 100, 50) == 6
 
 
-def test_the_best_order_is_imitated_once_there_is_one(self_play):
+def test_the_best_order_is_imitated_or_else_reverse_mode(self_play):
     games, _, episodes, policies = self_play
     agent = AlphaZero(replace(ALPHAZERO, environments=4, imitation=0.5), games.boards.sizes)
-    best = Best(jnp.array([jnp.inf, 90.0]), jnp.stack([jnp.zeros(9, jnp.int32), jnp.arange(8, -1, -1)]))
-    actions, taught = agent.lessons(episodes, policies, best)
-    # Of the first two games, one is of the task that has an order.
-    assert actions[1].tolist() == list(range(8, -1, -1))
+    best = Best(jnp.array([jnp.inf, 1.0]), jnp.tile(jnp.arange(9), (2, 1)))
+    actions, taught = agent.lessons(games.boards, episodes, policies, best)
+    order = games.order(0, actions[0, :7].tolist())
+    assert games.cost(0, order) == games.graphs[0].cost("rev", "raw").multiplications
+    assert actions[1].tolist() == list(range(9))
     np.testing.assert_array_equal(taught[1], jax.nn.one_hot(actions[1], 9))
-    for game in (0, 2, 3):
+    for game in (2, 3):
         np.testing.assert_array_equal(actions[game], episodes.actions[game])
         np.testing.assert_array_equal(taught[game], policies[game])
 
