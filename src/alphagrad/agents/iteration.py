@@ -44,6 +44,11 @@ class Iteration:
                 f"{agent.config.environments} environments cannot be shared equally by {len(devices)} devices in "
                 f"{agent.minibatches} minibatches"
             )
+        if agent.config.environments < len(boards.references):
+            raise SearchError(
+                f"{agent.config.environments} environments cannot play {len(boards.references)} tasks at the same "
+                "time; have at least one for each"
+            )
         self._agent, self._boards = agent, boards
         self._environments = np.arange(agent.config.environments, dtype=np.int32)
         mesh = Mesh(np.array(devices), (DEVICES,), axis_types=(AxisType.Auto,))

@@ -50,7 +50,7 @@ class Train:
 
     agent: Annotated[AgentName, typer.Argument(help="Which agent learns.")]
     names: options.TargetNames = None
-    joint: Annotated[bool, typer.Option("--joint", help="Train on all tasks of the benchmark together.")] = False
+    joint: Annotated[bool, typer.Option("--joint", help="Train on the ten tasks of the paper together.")] = False
     generated: Annotated[int, options.option("N", "Train on so many generated functions, too.")] = 0
     args: options.Args = None
     seconds: Annotated[float | None, options.option("N", "When to stop; earlier calls count.")] = None
@@ -149,7 +149,7 @@ class Train:
         from .target import GENERATED, find
 
         found: dict[str, Target] = {}
-        listed = tasks.TASKS if self.joint else self.names or ()
+        listed = [task.name for task in tasks.TASKS.values() if task.paper] if self.joint else self.names or ()
         for text in [*listed, *(f"{GENERATED}{number}" for number in range(self.generated))]:
             own = ":" in text
             target = find(text, self.args if own and not text.startswith(GENERATED) else None)

@@ -42,6 +42,8 @@ def test_advantages_without_decay_are_what_was_paid_less_than_expected():
 def test_environments_that_cannot_be_divided():
     with pytest.raises(SearchError, match="32 environments cannot be shared equally by 1 devices in 5 minibatches"):
         train(tiny_graph(), replace(PPO, minibatches=5), iterations=1)
+    with pytest.raises(SearchError, match="2 environments cannot play 3 tasks"):
+        train([tiny_graph(seed) for seed in range(3)], replace(PPO, environments=2), iterations=1)
 
 
 @pytest.mark.slow

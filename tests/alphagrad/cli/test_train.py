@@ -267,9 +267,11 @@ def test_an_interruption_with_nothing_found_is_one(monkeypatch):
     assert alphagrad("train", "ppo", "EnzymeReaction", "--seconds", "9").exit_code == 130
 
 
-def test_joint_is_all_tasks_and_generated_functions():
+def test_joint_is_the_tasks_of_the_paper_and_generated_functions():
     command = Train(AgentName.ppo, joint=True, generated=2, seconds=5.0, seed=1, preset=Preset.small)
-    assert list(command.targets()) == [*TASKS, "random_function(0)", "random_function(1)"]
+    ten = [name for name, task in TASKS.items() if task.paper]
+    assert len(ten) == 10
+    assert list(command.targets()) == [*ten, "random_function(0)", "random_function(1)"]
     assert str(command.run_folder(1, [])) == "runs/ppo-joint-generated2-1"
     assert command.command(1).startswith("alphagrad train ppo --joint --generated 2 --seconds 5.0 ")
 
