@@ -13,7 +13,7 @@ from graphax.modules import Moved, lazily
 
 if TYPE_CHECKING:
     from .agents.alphazero import AlphaZeroConfig
-    from .agents.networks import NetworkConfig
+    from .agents.networks import GraphNetworkConfig, NetworkConfig
     from .agents.ppo import PPOConfig
     from .agents.training import TrainingProgress, TrainingResult, train
     from .elimination.objective import Objective
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "agents.alphazero": ("AlphaZeroConfig",),
-    "agents.networks": ("NetworkConfig",),
+    "agents.networks": ("GraphNetworkConfig", "NetworkConfig"),
     "agents.ppo": ("PPOConfig",),
     "agents.training": ("TrainingProgress", "TrainingResult", "train"),
     "elimination.objective": ("Objective",),

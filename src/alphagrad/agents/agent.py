@@ -14,7 +14,7 @@ import optax
 from jax import Array
 
 from ..game import GameState, Sizes
-from .games import Boards, Environments, Episodes, ValueScale, costs_to_go
+from .games import Best, Boards, Environments, Episodes, ValueScale, costs_to_go
 from .networks import PolicyValueNetwork
 from .updates import (
     NO_ACTION,
@@ -64,13 +64,15 @@ class Agent(ABC):
         """What the agent has learnt, at first nothing."""
         return Learner.begin(self.network(key), self._optimizer)
 
-    def iterate(self, learner: Learner, boards: Boards, tasks: Array, keys: Array) -> tuple[Learner, Episodes, Metrics]:
+    def iterate(
+        self, learner: Learner, boards: Boards, tasks: Array, keys: Array, best: Best
+    ) -> tuple[Learner, Episodes, Metrics]:
         """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
-        numbers to report."""
+        numbers to report. ``best`` are the best games before."""
         episodes, notes = self.play(learner.network, boards, tasks, keys)
         games, moves = episodes.actions.shape
         size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
-        parts = minibatches((tasks, episodes.actions, notes), self.minibatches)
+        parts = minibatches((tasks, *self.lessons(boards, episodes, notes, best)), self.minibatches)
 
         def update(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
             tasks, actions, notes = part
@@ -94,6 +96,10 @@ class Agent(ABC):
         notes = jax.tree.map(lambda leaf: jnp.swapaxes(filled_up(leaf, size), 0, 1), notes)
         targets = self._values.target(costs_to_go(played.costs), environments.references)
         return Batch(played.seen, actions.T, self.prepared(notes, weights), targets, weights)
+
+    def lessons(self, boards: Boards, episodes: Episodes, notes: Any, best: Best) -> tuple[Array, Any]:
+        """The actions and notes to learn from."""
+        return episodes.actions, notes
 
     def prepared(self, notes: Any, weights: Array) -> Any:
         """The notes of a minibatch, [moves, games, ...], as the loss wants them."""

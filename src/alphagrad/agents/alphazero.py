@@ -18,8 +18,8 @@ from jax import Array
 from .. import game
 from ..game import GameState, GameTables, Sizes
 from .agent import Agent, Batch, Metrics
-from .games import Boards, Environments, Episodes, view
-from .networks import NetworkConfig, PolicyValueNetwork
+from .games import Best, Boards, Environments, Episodes
+from .networks import AnyNetworkConfig, NetworkConfig, PolicyValueNetwork
 from .updates import number_of_minibatches
 
 
@@ -31,13 +31,19 @@ class AlphaZeroConfig:
         environments: games played at the same time.
         simulations: of the tree search, for each move.
         considered_actions: those that the search begins with.
-        gumbel_scale: of the noise by which they are drawn.
+        gumbel_scale: scale of the Gumbel noise by which they are drawn.
+        least_gumbel_scale: each game has a scale of its own between this and ``gumbel_scale``: games with little noise
+            show what the agent can do, games with more of it what else there is.
         c_visit, c_scale: how much the search trusts its values over the policy.
+        value_units: what differences between values are measured in: "range" (of all values in the tree, be they as
+            alike as they may) or "reference" (what reverse mode costs).
         batch_size: states in one step of the optimizer, at most; whole games are kept together.
         epochs: how often each game is learnt from.
         value_weight: of the value's loss; the policy's has weight 1.
         l2_weight: decay of the weights, apart from the gradient.
-        learning_rate, schedule: annealed along a cosine to zero over so many iterations.
+        learning_rate, schedule, last_rate: annealed along a cosine over so many iterations to this share of it.
+        imitation: the share of games that are learnt from the best order found so far instead of their own moves, or
+            from reverse mode as long as that is better.
         largest_gradient: norm to which gradients are clipped.
         scaling: of costs to go, see `reward_scaling`.
         states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
@@ -49,18 +55,22 @@ class AlphaZeroConfig:
     simulations: int = 50
     considered_actions: int = 5
     gumbel_scale: float = 1.0
+    least_gumbel_scale: float = 1.0
     c_visit: float = 25.0
     c_scale: float = 0.01
+    value_units: str = "range"
     batch_size: int = 4096
     epochs: int = 1
     value_weight: float = 10.0
     l2_weight: float = 0.01
     learning_rate: float = 1e-3
     schedule: int = 5000
+    last_rate: float = 0.0
+    imitation: float = 0.0
     largest_gradient: float = 1.0
     scaling: str = "root"
     states_at_once: int = 1024
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    network: AnyNetworkConfig = field(default_factory=NetworkConfig)
 
 
 class AlphaZero(Agent):
@@ -70,7 +80,8 @@ class AlphaZero(Agent):
 
     def __init__(self, config: AlphaZeroConfig, sizes: Sizes):
         parts = number_of_minibatches(config.environments, sizes.intermediates, config.batch_size)
-        rate = optax.cosine_decay_schedule(config.learning_rate, config.schedule * config.epochs * parts)
+        steps = config.schedule * config.epochs * parts
+        rate = optax.cosine_decay_schedule(config.learning_rate, steps, config.last_rate)
         super().__init__(config, sizes, parts, optax.adamw(rate, weight_decay=config.l2_weight))
 
     def network(self, key: Array) -> PolicyValueNetwork:
@@ -81,14 +92,36 @@ class AlphaZero(Agent):
     ) -> tuple[Episodes, Array]:
         """A game of each task, or its first moves; also the improved policies."""
         environments = boards.environments(tasks)
+        noise = self._noise(keys)
 
         def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
-            return environments.each(partial(self._search, network))(states, environments.references, keys)
+            return environments.each(partial(self._search, network))(states, environments.references, noise, keys)
 
         return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
 
+    def lessons(self, boards: Boards, episodes: Episodes, notes: Array, best: Best) -> tuple[Array, Array]:
+        """What was played, but in some games the best order known for the task, each move of it beyond doubt."""
+        games, vertices = len(notes), notes.shape[-1]
+        reverse = jnp.sum(boards.tables.intermediate, 1, keepdims=True, dtype=jnp.int32) - 1 - jnp.arange(vertices)
+        examples = jnp.where((best.cost < boards.references)[:, None], best.actions, reverse)
+        imitated = jnp.arange(games) < round(self.config.imitation * games)
+        actions = jnp.where(imitated[:, None], examples[episodes.tasks], episodes.actions)
+        certain = jax.nn.one_hot(actions, vertices, dtype=notes.dtype)
+        return actions, jnp.where(imitated[:, None, None], certain, notes)
+
+    def _noise(self, keys: Array) -> Array:
+        """The scale of the noise in each game, which goes with its key alone."""
+        least, most = self.config.least_gumbel_scale, self.config.gumbel_scale
+        return jax.vmap(lambda key: jax.random.uniform(key, minval=least, maxval=most))(keys)
+
     def _search(
-        self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array, key: Array
+        self,
+        network: PolicyValueNetwork,
+        tables: GameTables,
+        state: GameState,
+        reference: Array,
+        noise: Array,
+        key: Array,
     ) -> tuple[Array, Array]:
         """The action to take and the improved policy.
 
@@ -109,9 +142,10 @@ class AlphaZero(Agent):
                 mctx.qtransform_completed_by_mix_value,
                 value_scale=self.config.c_scale,
                 maxvisit_init=self.config.c_visit,
+                rescale_values=self.config.value_units == "range",
             ),
             max_num_considered_actions=self.config.considered_actions,
-            gumbel_scale=self.config.gumbel_scale,
+            gumbel_scale=noise,
         )
         return found.action[0].astype(jnp.int32), found.action_weights[0].astype(jnp.float32)
 
@@ -130,11 +164,11 @@ class AlphaZero(Agent):
         self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array
     ) -> tuple[Array, Array]:
         """The policy's logits and the value, which is minus the cost to go in units of the reference."""
-        logits, prediction = network(*view(tables, state))
+        logits, prediction = network(tables, state)
         return logits, -self._values.cost(prediction, reference)
 
     def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
-        logits, predictions = network(*jax.vmap(environments.view)(batch.states))
+        logits, predictions = jax.vmap(environments.each(network))(batch.states)
         policy_loss = jnp.sum(batch.weights * optax.softmax_cross_entropy(logits, batch.notes))
         value_loss = jnp.sum(batch.weights * jnp.square(predictions - batch.targets))
         entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.notes), -1))

@@ -32,14 +32,12 @@ class Fitting:
     Attributes:
         config: of the agent.
         boards: the games it plays.
-        seed: of all random choices.
         devices: that share the games.
         announce: is told what is being done.
     """
 
     config: AgentConfig
     boards: Boards
-    seed: int
     devices: tuple[jax.Device, ...]
     announce: Callable[[str], None]
 
@@ -49,7 +47,7 @@ class Fitting:
 
     @cached_property
     def iteration(self) -> Iteration:
-        return Iteration(self.agent, self.boards, self.seed, self.devices)
+        return Iteration(self.agent, self.boards, self.devices)
 
     @cached_property
     def compiled(self) -> Iteration:

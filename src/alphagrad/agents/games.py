@@ -17,9 +17,9 @@ from graphax import ComputationGraph
 from .. import game
 from ..elimination.objective import Objective
 from ..game import GameState, GameTables, Sizes
-from .reward_scaling import LOGARITHM, ROOT
+from .reward_scaling import IDENTITY, LOGARITHM, ROOT
 
-SCALINGS = {"root": ROOT, "log": LOGARITHM}
+SCALINGS = {"root": ROOT, "log": LOGARITHM, "linear": IDENTITY}
 
 
 class Episodes(NamedTuple):
@@ -28,6 +28,13 @@ class Episodes(NamedTuple):
     tasks: Array
     actions: Array
     cost: Array
+
+
+class Best(NamedTuple):
+    """The best game of each task so far: what it cost, infinity if there is none, and its actions."""
+
+    cost: Array
+    actions: Array
 
 
 class Trajectories(NamedTuple):
@@ -40,13 +47,14 @@ class Trajectories(NamedTuple):
 
 
 class Boards(NamedTuple):
-    """The games of all tasks as arrays: their tables, stacked, and what reverse mode costs in each.
-
-    Costs are divided by that to be about 1.
-    """
+    """The games of all tasks as arrays: their tables, stacked."""
 
     tables: GameTables
-    references: Array
+
+    @property
+    def references(self) -> Array:
+        """What reverse mode costs in each. Costs are divided by that to be about 1."""
+        return self.tables.reference
 
     @property
     def sizes(self) -> Sizes:
@@ -87,8 +95,7 @@ class Games:
         objective = Objective.of(minimize, counting)
         room = sizes or game.common_sizes([game.sizes_of(graph) for graph in graphs])
         tables = game.stack_tables([game.make_tables(graph, counting, minimize, room) for graph in graphs])
-        references = [max(objective.value(graph.cost("rev", counting)), 1) for graph in graphs]
-        return Games(tuple(graphs), objective, Boards(tables, jnp.asarray(references, jnp.float32)))
+        return Games(tuple(graphs), objective, Boards(tables))
 
     def order(self, task: int, actions: Sequence[int]) -> tuple[int, ...]:
         """The vertices that a game eliminated."""
@@ -122,10 +129,6 @@ class Environments:
     def step(self, states: GameState, actions: Array) -> tuple[GameState, Array]:
         return self.each(game.step)(states, actions)
 
-    def view(self, states: GameState) -> tuple[Array, Array, Array]:
-        """What a network sees: observations, hints, and the vertices that are still there."""
-        return self.each(view)(states)
-
     def each(self, function: Callable) -> Callable:
         """A function of a game's tables and other things, applied to all games."""
 
@@ -154,15 +157,6 @@ class Environments:
             return after, Trajectories(look(states), costs, ~self.each(game.is_over)(states))
 
         return jax.lax.scan(move, self.start(), actions.T)[1]
-
-
-def view(tables: GameTables, state: GameState) -> tuple[Array, Array, Array]:
-    """The adjacency tensor; for each vertex the logarithms of its price and degrees; and whether it is still there.
-
-    A network could work the prices out from the tensor, but only by counting, which it is slow to learn.
-    """
-    hints = jnp.stack([game.prices(tables, state), *game.degrees(tables, state)], -1)
-    return game.observe(tables, state), jnp.log1p(hints.astype(jnp.float32)), game.legal_actions(tables, state)
 
 
 def costs_to_go(costs: Array) -> Array:

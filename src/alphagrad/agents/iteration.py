@@ -12,7 +12,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..errors import SearchError
 from .agent import Agent
-from .games import Boards
+from .games import Best, Boards
 from .updates import DEVICES
 
 
@@ -33,35 +33,47 @@ class TrainingState(NamedTuple):
 
 
 class Iteration:
-    """From one `TrainingState` to the next, with metrics. The state it is given is used up."""
+    """From one `TrainingState` to the next, with metrics. The state it is given is used up.
 
-    def __init__(self, agent: Agent, boards: Boards, seed: int, devices: Sequence[jax.Device]):
+    The seed is an argument of the program, so that one program serves for all seeds.
+    """
+
+    def __init__(self, agent: Agent, boards: Boards, devices: Sequence[jax.Device]):
         if not shared_equally(agent, len(devices)):
             raise SearchError(
                 f"{agent.config.environments} environments cannot be shared equally by {len(devices)} devices in "
                 f"{agent.minibatches} minibatches"
             )
-        self._agent, self._boards, self._seed = agent, boards, seed
+        if agent.config.environments < len(boards.references):
+            raise SearchError(
+                f"{agent.config.environments} environments cannot play {len(boards.references)} tasks at the same "
+                "time; have at least one for each"
+            )
+        self._agent, self._boards = agent, boards
         self._environments = np.arange(agent.config.environments, dtype=np.int32)
         mesh = Mesh(np.array(devices), (DEVICES,), axis_types=(AxisType.Auto,))
         self._everywhere, self._spread = (NamedSharding(mesh, PartitionSpec(*axis)) for axis in ((), (DEVICES,)))
-        inputs, output = (self._everywhere, self._everywhere, self._spread), self._everywhere
+        inputs, output = (self._everywhere, self._everywhere, self._everywhere, self._spread), self._everywhere
         specs = tuple(sharding.spec for sharding in inputs)
         mapped = jax.shard_map(self._on_each_device, mesh=mesh, in_specs=specs, out_specs=output.spec, check_vma=False)
         self._program = jax.jit(mapped, in_shardings=inputs, out_shardings=output, donate_argnums=0)
 
-    def first_state(self) -> TrainingState:
-        return jax.jit(self._first_state, out_shardings=self._everywhere)()
+    def first_state(self, seed: int) -> TrainingState:
+        return jax.jit(self._first_state, out_shardings=self._everywhere)(self._seed(seed))
 
     @cached_property
     def compiled(self) -> jax.stages.Compiled:
         # Shapes are enough; arrays of one process would not do for several.
-        state = jax.eval_shape(self._first_state)
+        seed = jax.ShapeDtypeStruct((), jnp.uint32)
+        state = jax.eval_shape(self._first_state, seed)
         boards, environments = jax.eval_shape(lambda: (self._boards, jnp.asarray(self._environments)))
-        return self._program.lower(state, boards, environments).compile()
+        return self._program.lower(state, seed, boards, environments).compile()
 
-    def __call__(self, state: TrainingState) -> tuple[TrainingState, dict[str, Array]]:
-        return self.compiled(state, *self._placed)
+    def __call__(self, state: TrainingState, seed: int) -> tuple[TrainingState, dict[str, Array]]:
+        return self.compiled(state, self._seed(seed), *self._placed)
+
+    def _seed(self, seed: int) -> Array:
+        return _placed(np.asarray(seed, np.uint32), self._everywhere)
 
     @cached_property
     def _placed(self) -> tuple[Boards, Array]:
@@ -69,19 +81,20 @@ class Iteration:
         boards = jax.tree.map(lambda leaf: _placed(np.asarray(leaf), self._everywhere), self._boards)
         return boards, _placed(self._environments, self._spread)
 
-    def _first_state(self) -> TrainingState:
-        key = jax.random.fold_in(jax.random.key(self._seed), 0)
+    def _first_state(self, seed: Array) -> TrainingState:
+        key = jax.random.fold_in(jax.random.key(seed), 0)
         return TrainingState.first(self._agent, len(self._boards.references), key)
 
     def _on_each_device(
-        self, state: TrainingState, boards: Boards, environments: Array
+        self, state: TrainingState, seed: Array, boards: Boards, environments: Array
     ) -> tuple[TrainingState, dict[str, Array]]:
         """The iteration of a device, which has some of the environments."""
         number = state.iteration + 1
-        task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(self._seed), number))
+        task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
         tasks = boards.assigned(task_key, environments, self._agent.config.environments)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(play_key, environments)
-        learner, episodes, metrics = self._agent.iterate(state.learner, boards, tasks, keys)
+        best = Best(state.best_cost, state.best_actions)
+        learner, episodes, metrics = self._agent.iterate(state.learner, boards, tasks, keys, best)
         episodes = jax.lax.all_gather(episodes, DEVICES, tiled=True)
         ours = episodes.tasks == jnp.arange(len(boards.references))[:, None]
         costs = jnp.where(ours, episodes.cost, jnp.inf)

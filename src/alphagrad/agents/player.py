@@ -19,9 +19,8 @@ from ..game import GameState, GameTables, Sizes, VertexGame
 from .alphazero import AlphaZeroConfig
 from .checkpoints import Checkpoints
 from .fitting import AgentConfig, make_agent
-from .games import view
 from .iteration import TrainingState
-from .networks import NetworkConfig, PolicyValueNetwork
+from .networks import AnyNetworkConfig, GraphNetworkConfig, NetworkConfig, PolicyValueNetwork
 from .ppo import PPOConfig
 from .run_folder import RunError
 
@@ -58,7 +57,7 @@ class Player:
 @partial(jax.jit, static_argnums=2)
 def _play(network: PolicyValueNetwork, tables: GameTables, moves: int) -> Array:
     def move(state: GameState, _: Array) -> tuple[GameState, Array]:
-        action = jnp.argmax(network(*view(tables, state))[0])
+        action = jnp.argmax(network(tables, state)[0])
         return game.step(tables, state, action)[0], action
 
     return jax.lax.scan(move, game.init(tables), jnp.arange(moves))[1]
@@ -84,6 +83,8 @@ def _agent(config: dict[str, Any]) -> AgentConfig:
     return kind(**(values | networks))
 
 
-def _network(values: dict[str, Any]) -> NetworkConfig:
+def _network(values: dict[str, Any]) -> AnyNetworkConfig:
+    """The configuration whose fields these are."""
     hidden = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return NetworkConfig(**(values | hidden))
+    names = {field.name for field in fields(GraphNetworkConfig)}
+    return (GraphNetworkConfig if names == set(values) else NetworkConfig)(**(values | hidden))

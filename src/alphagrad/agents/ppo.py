@@ -14,7 +14,7 @@ from jax import Array
 from ..game import GameState, Sizes
 from .agent import Agent, Batch, Metrics
 from .games import Boards, Environments, Episodes
-from .networks import NetworkConfig, PolicyValueNetwork
+from .networks import AnyNetworkConfig, NetworkConfig, PolicyValueNetwork
 from .updates import mean_over_devices
 
 
@@ -49,8 +49,8 @@ class PPOConfig:
     trace: float = 0.95
     scaling: str = "root"
     states_at_once: int = 1024
-    policy_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=5))
-    value_network: NetworkConfig = field(default_factory=lambda: NetworkConfig(layers=4))
+    policy_network: AnyNetworkConfig = field(default_factory=lambda: NetworkConfig(layers=5))
+    value_network: AnyNetworkConfig = field(default_factory=lambda: NetworkConfig(layers=4))
 
 
 class Notes(NamedTuple):
@@ -75,7 +75,7 @@ class PPO(Agent):
         environments = boards.environments(tasks)
 
         def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
-            logits, _ = network(*environments.view(states))
+            logits, _ = environments.each(network)(states)
             actions = jax.vmap(jax.random.categorical)(keys, logits).astype(jnp.int32)
             return actions, _log_probabilities(logits, actions)
 
@@ -84,7 +84,7 @@ class PPO(Agent):
 
     def _advantages(self, network: PolicyValueNetwork, environments: Environments, actions: Array) -> Array:
         """Generalised advantage estimates, [moves, games]."""
-        played = environments.replay(actions, lambda states: network(*environments.view(states))[1])
+        played = environments.replay(actions, lambda states: environments.each(network)(states)[1])
         expected = -self._values.cost(played.seen, environments.references)
         expected = jnp.where(played.active, expected, 0.0)
         expected_next = jnp.concatenate([expected[1:], jnp.zeros_like(expected[:1])])
@@ -104,7 +104,7 @@ class PPO(Agent):
 
     def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
         weights, notes = batch.weights, batch.notes
-        logits, predictions = network(*jax.vmap(environments.view)(batch.states))
+        logits, predictions = jax.vmap(environments.each(network))(batch.states)
         ratio = jnp.exp(_log_probabilities(logits, batch.actions) - notes.log_probabilities)
         clipped = jnp.clip(ratio, 1 - self.config.clip, 1 + self.config.clip)
         policy_loss = -jnp.sum(weights * jnp.minimum(ratio * notes.advantages, clipped * notes.advantages))

@@ -1,11 +1,13 @@
 """Configurations of the agents by name."""
 
 from .alphazero import AlphaZeroConfig
-from .networks import NetworkConfig
+from .networks import GraphNetworkConfig, NetworkConfig
 from .ppo import PPOConfig
 
 # Smaller than the paper's, in half precision: more games in ten minutes on one device.
 SMALL = NetworkConfig(layers=3, channels=2, dtype="bfloat16")
+# Sees what each vertex costs and what its elimination does to others, so it plays well from the start.
+GRAPH = GraphNetworkConfig(dtype="bfloat16")
 PRESETS: dict[str, dict[str, AlphaZeroConfig | PPOConfig]] = {
     "alphazero": {
         "paper": AlphaZeroConfig(),
@@ -21,9 +23,39 @@ PRESETS: dict[str, dict[str, AlphaZeroConfig | PPOConfig]] = {
             schedule=65,
             network=SMALL,
         ),
+        # A move of many games takes a GPU about as long as a move of few: starting programs takes most of the time.
+        "graph": AlphaZeroConfig(
+            environments=512,
+            simulations=32,
+            considered_actions=16,
+            least_gumbel_scale=0.0,
+            c_scale=3.0,
+            value_units="reference",
+            batch_size=1700,
+            epochs=2,
+            value_weight=100.0,
+            l2_weight=1e-4,
+            schedule=150,
+            last_rate=0.1,
+            imitation=0.125,
+            scaling="linear",
+            states_at_once=4096,
+            network=GRAPH,
+        ),
     },
     "ppo": {
         "paper": PPOConfig(),
         "small": PPOConfig(environments=256, entropy_weight=0.003, policy_network=SMALL, value_network=SMALL),
+        "graph": PPOConfig(
+            environments=512,
+            minibatches=16,
+            entropy_weight=0.003,
+            value_weight=100.0,
+            learning_rate=5e-4,
+            scaling="linear",
+            states_at_once=4096,
+            policy_network=GRAPH,
+            value_network=GRAPH,
+        ),
     },
 }

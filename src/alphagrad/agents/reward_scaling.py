@@ -47,3 +47,4 @@ def unscale_by_logarithm(scaled: ArrayLike) -> jax.Array:
 
 ROOT = RewardScaling(scale_by_root, unscale_by_root)
 LOGARITHM = RewardScaling(scale_by_logarithm, unscale_by_logarithm)
+IDENTITY = RewardScaling(jnp.asarray, jnp.asarray)

@@ -11,9 +11,14 @@ from .games import SCALINGS
 Config = TypeVar("Config")
 # Those that may be zero; every other number is more than that.
 MAY_BE_ZERO = {
-    "layers", "gumbel_scale", "c_visit", "c_scale", "value_weight", "entropy_weight", "l2_weight", "discount", "trace",
+    "layers", "gumbel_scale", "least_gumbel_scale", "c_visit", "c_scale", "value_weight", "entropy_weight", "l2_weight",
+    "discount", "trace", "last_rate", "imitation",
 }  # fmt: skip
-CHOICES = {"scaling": tuple(SCALINGS), "dtype": ("float32", "bfloat16", "float16")}
+CHOICES = {
+    "scaling": tuple(SCALINGS),
+    "value_units": ("range", "reference"),
+    "dtype": ("float32", "bfloat16", "float16"),
+}
 WANTED = {int: "a whole number, such as 32", float: "a number, such as 0.01", tuple: "whole numbers, such as 256,128"}
 
 

@@ -111,27 +111,76 @@ def train(
     Raises:
         NotEnoughMemoryError: training needs more memory than is available. The message names settings that fit.
     """
-    _check_request(agent, seed, iterations, seconds, checkpoint_every, sizes)
-    graphs = _named(targets)
-    games = Games.of(list(graphs.values()), counting, minimize, sizes)
-    places = tuple(jax.devices() if devices is None else devices)
-    fitting = Fitting(agent, games.boards, seed, places, announce or (lambda text: None))
-    run_folder = RunFolder(folder, _configuration(agent, games, list(graphs), seed))
-    best = BestOrders(games, list(graphs), fitting.agent.name, seed, run_folder)
-    began = time.monotonic()
-    if run_folder.new:
-        # Nothing is written for a run that cannot begin.
-        _ = fitting.compiled
-        run_folder.create()
-    checkpoints = None if folder is None else Checkpoints(run_folder.path / "checkpoints")
-    with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
-        run = _Run(fitting, best, run_folder, checkpoints, began)
-        limits = _Limits(iterations, seconds, until_optimal, interrupt)
-        return run.train(limits, checkpoint_every, progress or (lambda now: None))
+    _check_limits(seed, iterations, seconds, checkpoint_every)
+    trainer = Trainer.of(targets, agent, counting, minimize, sizes, devices, announce)
+    return trainer.train(
+        seed, folder, iterations=iterations, seconds=seconds, checkpoint_every=checkpoint_every, progress=progress,
+        until_optimal=until_optimal,
+    )  # fmt: skip
 
 
-def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpoint_every: Any, sizes: Any) -> None:
-    """Refuse what cannot be trained with; see `train`."""
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """An agent and its games, compiled once for runs of several seeds. See `train` for what arguments mean."""
+
+    games: Games
+    names: list[str]
+    fitting: Fitting
+
+    @staticmethod
+    def of(
+        targets: Any,
+        agent: AgentConfig,
+        counting: str = "raw",
+        minimize: Any = "multiplications",
+        sizes: Sizes | None = None,
+        devices: Sequence[jax.Device] | None = None,
+        announce: Callable[[str], None] | None = None,
+    ) -> "Trainer":
+        _check_agent(agent, sizes)
+        graphs = _named(targets)
+        games = Games.of(list(graphs.values()), counting, minimize, sizes)
+        places = tuple(jax.devices() if devices is None else devices)
+        return Trainer(games, list(graphs), Fitting(agent, games.boards, places, announce or (lambda text: None)))
+
+    def train(
+        self,
+        seed: int = 0,
+        folder: Any = None,
+        *,
+        iterations: int | None = None,
+        seconds: float | None = None,
+        checkpoint_every: int = 20,
+        progress: Callable[[TrainingProgress], None] | None = None,
+        until_optimal: bool = True,
+    ) -> TrainingResult:
+        """Train with one seed, on from where the run in the folder ended."""
+        _check_limits(seed, iterations, seconds, checkpoint_every)
+        run_folder = RunFolder(folder, _configuration(self.fitting.config, self.games, self.names, seed))
+        best = BestOrders(self.games, self.names, self.fitting.agent.name, seed, run_folder)
+        began = time.monotonic()
+        if run_folder.new:
+            # Nothing is written for a run that cannot begin.
+            _ = self.fitting.compiled
+            run_folder.create()
+        checkpoints = None if folder is None else Checkpoints(run_folder.path / "checkpoints")
+        with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
+            run = _Run(self.fitting, seed, best, run_folder, checkpoints, began)
+            limits = _Limits(iterations, seconds, until_optimal, interrupt)
+            return run.train(limits, checkpoint_every, progress or (lambda now: None))
+
+
+def _check_agent(agent: Any, sizes: Any) -> None:
+    """Refuse agents and sizes that cannot be trained with; see `train`."""
+    if not isinstance(agent, AlphaZeroConfig | PPOConfig):
+        raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
+    if sizes is not None and not isinstance(sizes, Sizes):
+        raise SearchError(f"sizes are alphagrad.game.Sizes, but are {sizes!r}")
+    check_configuration(agent)
+
+
+def _check_limits(seed: Any, iterations: Any, seconds: Any, checkpoint_every: Any) -> None:
+    """Refuse what no run can be limited by; see `train`."""
     if iterations is None and seconds is None:
         raise SearchError("training needs a limit: iterations, seconds or both")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
@@ -140,11 +189,6 @@ def _check_request(agent: Any, seed: Any, iterations: Any, seconds: Any, checkpo
         whole_number("iterations", iterations, 1)
     whole_number("seed", seed, 0)
     whole_number("checkpoint_every", checkpoint_every, 1)
-    if not isinstance(agent, AlphaZeroConfig | PPOConfig):
-        raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
-    if sizes is not None and not isinstance(sizes, Sizes):
-        raise SearchError(f"sizes are alphagrad.game.Sizes, but are {sizes!r}")
-    check_configuration(agent)
 
 
 @dataclass(frozen=True)
@@ -175,14 +219,15 @@ class _Run:
     def __init__(
         self,
         fitting: Fitting,
+        seed: int,
         best: BestOrders,
         folder: RunFolder,
         checkpoints: Checkpoints | None,
         began: float,
     ):
         self._fitting, self._best, self._folder, self._checkpoints = fitting, best, folder, checkpoints
-        self._began = began
-        state = fitting.iteration.first_state()
+        self._seed, self._began = seed, began
+        state = fitting.iteration.first_state(seed)
         found = checkpoints.latest(state) if checkpoints else None
         self._state: TrainingState = found[0] if found else state
         self._first, self._earlier = int(self._state.iteration), found[1]["seconds"] if found else 0.0
@@ -205,7 +250,7 @@ class _Run:
             iterate = self._fitting.compiled
             if iteration == self._first:
                 self._fitting.announce("running the first iteration…")
-            self._state, measured = iterate(self._state)
+            self._state, measured = iterate(self._state, self._seed)
             iteration += 1
             metrics = {name: np.asarray(value).tolist() for name, value in measured.items()}
             self._offer(metrics["best_cost"])

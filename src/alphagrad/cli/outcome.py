@@ -68,14 +68,19 @@ class Outcome:
         usage = [line for row in self.found for line in ("", *row["usage"])]
         return "\n".join([table(f"{self.agent}, {self.objective}", names, cells), ended, *usage])
 
-    def write(self, folder: Path, **about: Any) -> None:
-        """A file for each task, ``<agent>/<task>.json``, with what else there is to say about the run."""
+    def write(self, folder: Path, seed: int, **about: Any) -> None:
+        """A file for each task, ``<agent>/<task>-<seed>.json``, with what else there is to say about the run.
+
+        What an agent found that learnt several tasks is kept apart from agents that learnt one, in ``<agent>-joint``.
+        """
+        agent = self.agent if len(self.found) == 1 else f"{self.agent}-joint"
         for number, row in enumerate(self.found):
-            path = folder / self.agent / f"{row['task']}.json"
+            path = folder / agent / f"{row['task']}-{seed}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             result = {
                 **{key: row[key] for key in ("task", "order", "multiplications")},
                 "counting": self.objective.counting,
+                "seed": seed,
                 **about,
                 "seconds": self.seconds,
                 "objective": str(self.objective),

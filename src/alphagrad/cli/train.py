@@ -13,7 +13,7 @@ from . import options
 from .output import answer, check_folder, interrupted
 
 if TYPE_CHECKING:
-    from ..agents.training import TrainingProgress
+    from ..agents.training import Trainer, TrainingProgress
     from .status_line import StatusLine
     from .target import Target
 
@@ -26,6 +26,7 @@ class AgentName(StrEnum):
 class Preset(StrEnum):
     paper = "paper"
     small = "small"
+    graph = "graph"
 
 
 SET = (
@@ -34,7 +35,8 @@ SET = (
 )
 FOLDER = "Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>."
 TRACK = "Hand metrics on to tensorboard or wandb, if installed."
-RESULTS = "Write <agent>/<task>.json here: order, configuration and curve."
+RESULTS = "Write <agent>/<task>-<seed>.json here (<agent>-joint for several tasks): order, configuration and curve."
+SEEDS = "Train an agent for each of these seeds, one after another, such as 42,123,541. Limits hold for each."
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,16 @@ class Train:
 
     agent: Annotated[AgentName, typer.Argument(help="Which agent learns.")]
     names: options.TargetNames = None
-    joint: Annotated[bool, typer.Option("--joint", help="Train on all tasks of the benchmark together.")] = False
+    joint: Annotated[bool, typer.Option("--joint", help="Train on the ten tasks of the paper together.")] = False
     generated: Annotated[int, options.option("N", "Train on so many generated functions, too.")] = 0
     args: options.Args = None
     seconds: Annotated[float | None, options.option("N", "When to stop; earlier calls count.")] = None
     iterations: Annotated[int | None, options.option("N", "When to stop; earlier calls count.")] = None
     seed: options.Seed = 0
+    seeds: Annotated[str | None, options.option("N,N", SEEDS)] = None
     counting: options.Counting = "raw"
     minimize: options.Minimize = "multiplications"
-    preset: Annotated[Preset, typer.Option(help="The configuration that --set changes.")] = Preset.paper
+    preset: Annotated[Preset, typer.Option(help="The configuration that --set changes.")] = Preset.graph
     settings: Annotated[list[str] | None, options.option("NAME=VALUE", SET, flag="--set")] = None
     folder: Annotated[Path | None, options.option("PATH", FOLDER)] = None
     track: Annotated[str | None, options.option("TRACKER", TRACK)] = None
@@ -67,6 +70,7 @@ class Train:
     def run(self) -> None:
         from ..agents.presets import PRESETS
         from ..agents.settings import configured
+        from ..agents.training import Trainer
         from ..elimination.objective import Objective
         from .outcome import Outcome
         from .status_line import StatusLine
@@ -74,41 +78,45 @@ class Train:
         self._check()
         config = configured(PRESETS[self.agent][self.preset], self.settings or ())
         targets = self.targets()
-        folder = self.folder or self.default_folder(list(targets))
-        check_folder("--folder", folder)
+        folders = {seed: self.run_folder(seed, list(targets)) for seed in self.all_seeds()}
+        for folder in folders.values():
+            check_folder("--folder", folder)
         check_folder("--results", self.results)
         objective = Objective.of(options.weights(self.minimize), self.counting)
+        outcomes: list[Outcome] = []
         with StatusLine(self.quiet) as line:
             line.show(f"tracing {', '.join(targets)}…")
             graphs = {name: target.graph(simplify=False) for name, target in targets.items()}
             for name, graph in graphs.items():
                 if not graph.intermediates:
                     raise SearchError(f"{name} has no vertices to eliminate, so there is nothing to learn")
-            stopped = self._stopped(config, graphs, objective, folder, line)
-        outcome = Outcome.of(self.agent, folder, targets, graphs, objective, stopped)
-        if self.results is not None:
-            outcome.write(self.results, seed=self.seed, config=asdict(config), command=self.command())
-        answer(self.as_json, outcome.as_dict(), outcome)
+            line.show("preparing the games…")
+            trainer = Trainer.of(graphs, config, self.counting, objective, announce=line.show)
+            for seed, folder in folders.items():
+                stopped = self._stopped(trainer, config, seed, folder, line)
+                outcomes.append(Outcome.of(self.agent, folder, targets, graphs, objective, stopped))
+                if self.results is not None:
+                    outcomes[-1].write(self.results, seed, config=asdict(config), command=self.command(seed))
+                if stopped == "interrupted":
+                    break
+        found = [outcome.as_dict() for outcome in outcomes]
+        answer(self.as_json, {"runs": found} if self.seeds else found[0], "\n\n".join(map(str, outcomes)))
         if stopped == "interrupted":
             raise interrupted(f"the run is kept in {folder}, and the same command goes on")
 
-    def _stopped(self, config: Any, graphs: dict[str, Any], objective: Any, folder: Path, line: "StatusLine") -> str:
-        """Train, and say why that ended."""
+    def _stopped(self, trainer: "Trainer", config: Any, seed: int, folder: Path, line: "StatusLine") -> str:
+        """Train with one seed, and say why that ended."""
         from ..agents.tracking import tracked
-        from ..agents.training import train
 
         with tracked(self.track, folder, asdict(config)) as track:
-            line.show("preparing the games…")
 
             def show(now: "TrainingProgress") -> None:
                 line.show(now)
                 track(now)
 
             try:
-                return train(
-                    graphs, config, counting=self.counting, minimize=objective, seed=self.seed, folder=folder,
-                    iterations=self.iterations, seconds=self.seconds, progress=show, announce=line.show,
-                ).stopped  # fmt: skip
+                result = trainer.train(seed, folder, iterations=self.iterations, seconds=self.seconds, progress=show)
+                return result.stopped
             except KeyboardInterrupt:
                 return "interrupted"
 
@@ -122,8 +130,18 @@ class Train:
         if self.seconds is None and self.iterations is None:
             raise SearchError("training needs a limit: --seconds, --iterations or both")
         options.check_positive(seconds=self.seconds, iterations=self.iterations)
-        if self.seed >= 2**32:
-            raise SearchError(f"--seed {self.seed}: a seed is less than 2**32")
+        for seed in self.all_seeds():
+            if seed >= 2**32:
+                raise SearchError(f"--seed {seed}: a seed is less than 2**32")
+
+    def all_seeds(self) -> list[int]:
+        """The seeds of all runs."""
+        if self.seeds is None:
+            return [self.seed]
+        texts = self.seeds.split(",")
+        if not all(text.isdecimal() for text in texts) or len(set(texts)) < len(texts):
+            raise SearchError(f"--seeds {self.seeds}: give different whole numbers, such as 42,123,541")
+        return [int(text) for text in texts]
 
     def targets(self) -> dict[str, "Target"]:
         """What to train on, by name."""
@@ -131,7 +149,7 @@ class Train:
         from .target import GENERATED, find
 
         found: dict[str, Target] = {}
-        listed = tasks.TASKS if self.joint else self.names or ()
+        listed = [task.name for task in tasks.TASKS.values() if task.paper] if self.joint else self.names or ()
         for text in [*listed, *(f"{GENERATED}{number}" for number in range(self.generated))]:
             own = ":" in text
             target = find(text, self.args if own and not text.startswith(GENERATED) else None)
@@ -141,16 +159,19 @@ class Train:
             found[name] = target
         return found
 
-    def default_folder(self, names: list[str]) -> Path:
+    def run_folder(self, seed: int, names: list[str]) -> Path:
+        """Where the run of a seed is kept: where the user says, with a folder for each of several seeds in it."""
+        if self.folder is not None:
+            return self.folder / str(seed) if self.seeds else self.folder
         named = ["joint"] if self.joint else names[: len(self.names or ())]
         generated = [f"generated{self.generated}"] if self.generated else []
-        return Path("runs") / "-".join([self.agent, *named, *generated, str(self.seed)])
+        return Path("runs") / "-".join([self.agent, *named, *generated, str(seed)])
 
-    def command(self) -> str:
-        """The command that asks for this, without where files go."""
+    def command(self, seed: int) -> str:
+        """The command that asks for the run of a seed, without where files go."""
         values = {
             "--generated": self.generated or None, "--seconds": self.seconds, "--iterations": self.iterations,
-            "--seed": self.seed, "--counting": self.counting, "--minimize": self.minimize, "--preset": self.preset,
+            "--seed": seed, "--counting": self.counting, "--minimize": self.minimize, "--preset": self.preset,
             "--args": self.args,
         }  # fmt: skip
         words = ["alphagrad", "train", self.agent, *(self.names or ()), *(["--joint"] if self.joint else [])]

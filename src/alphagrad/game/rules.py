@@ -149,8 +149,12 @@ def prices(tables: GameTables, state: GameState) -> Array:
 
     With folded counting, factors of plus or minus one are charged here as well.
     """
-    incoming, outgoing = _edges_by_structure(tables, state)
-    return jnp.einsum("vo,oi,vi->v", outgoing, tables.multiplications, incoming)
+    return summed_over_products(tables.multiplications, *edges_by_structure(tables, state))
+
+
+def summed_over_products(table: Array, incoming: Array, outgoing: Array) -> Array:
+    """For each vertex, the sum of a table's entries over all products of its elimination; see `edges_by_structure`."""
+    return jnp.einsum("vo,oi,vi->v", outgoing, table, incoming)
 
 
 def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
@@ -160,14 +164,16 @@ def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     return jnp.sum(present[: sizes.intermediates], 1), jnp.sum(present[:, sizes.inputs :], 0)
 
 
-def _edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Array]:
+def edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     """How many incoming and outgoing edges of each structure a vertex has, float32[intermediates, structures]."""
     sizes = tables.sizes
     none = jnp.zeros((sizes.intermediates, sizes.structures), jnp.float32)
     vertices = jnp.arange(sizes.intermediates)[:, None]
-    incoming = none.at[vertices, state.edges[: sizes.intermediates]].add(1.0)
-    outgoing = none.at[vertices, state.edges[:, sizes.inputs :].T].add(1.0)
-    return incoming.at[:, NO_EDGE].set(0.0), outgoing.at[:, NO_EDGE].set(0.0)
+    # Places without an edge are most of them; beyond the end of the table they cost nothing.
+    edges = jnp.where(state.edges == NO_EDGE, sizes.structures, state.edges)
+    incoming = none.at[vertices, edges[: sizes.intermediates]].add(1.0, mode="drop")
+    outgoing = none.at[vertices, edges[:, sizes.inputs :].T].add(1.0, mode="drop")
+    return incoming, outgoing
 
 
 def play(tables: GameTables, order: ArrayLike) -> tuple[GameState, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from graphax import ComputationGraph
+from graphax.bound import vertex_bounds
 from graphax.bundles import AnyEdge, Bundle, Passage
 from graphax.sparsity_types import sparsity_type
 from graphax.structure import Structure
@@ -61,6 +62,12 @@ class GameTables(NamedTuple):
         stored: float32[structures], what adding two edges to one of this structure is charged. Empty if it is free.
         types: float32[structures, 2], the sparsity type for other coefficients, and for 1.
         shapes: float32[structures, 4], the sizes of a block.
+        extents: float32[structures], the logarithm of how many numbers an edge of this structure stores.
+        created: float32[structures, structures], how many numbers the result of a product stores.
+        bounds: float32[intermediates], what eliminating each vertex costs at least, whatever comes before it.
+        places: float32[intermediates, 2], the longest way from an input and to an output, relative to the longest of
+            all vertices.
+        reference: float32[], what reverse mode costs, but at least 1. A unit in which costs are about 1.
     """
 
     edges: Array
@@ -73,6 +80,11 @@ class GameTables(NamedTuple):
     stored: Array
     types: Array
     shapes: Array
+    extents: Array
+    created: Array
+    bounds: Array
+    places: Array
+    reference: Array
 
     @property
     def sizes(self) -> Sizes:
@@ -135,6 +147,11 @@ def make_tables(
         stored=jnp.asarray(per_addition * stored if per_addition else np.zeros(0), jnp.float32),
         types=jnp.asarray(types, jnp.float32),
         shapes=jnp.asarray(shapes, jnp.float32),
+        extents=jnp.asarray(np.log1p(stored), jnp.float32),
+        created=jnp.asarray(stored[product & (MOST_STRUCTURES - 1)], jnp.float32),
+        bounds=jnp.asarray(_bounds(graph, objective, room.intermediates), jnp.float32),
+        places=jnp.asarray(_places(graph, room.intermediates), jnp.float32),
+        reference=jnp.float32(max(objective.value(graph.cost("rev", objective.counting)), 1)),
     )
 
 
@@ -205,6 +222,30 @@ def _observed(table: StructureTable, room: int) -> tuple[np.ndarray, np.ndarray]
         types[number] = [_type(with_coefficient(structure, scale)) for scale in (-1.0, 1.0)]
         shapes[number] = *_two_sizes(structure.inp_shape), *_two_sizes(structure.out_shape)
     return types, shapes
+
+
+def _bounds(graph: ComputationGraph, objective: Objective, room: int) -> np.ndarray:
+    least = vertex_bounds(graph, objective.counting)
+    bounds = np.zeros(room)
+    bounds[: len(graph.intermediates)] = [least[vertex] for vertex in graph.intermediates]
+    return objective.weights[0] * bounds
+
+
+def _places(graph: ComputationGraph, room: int) -> np.ndarray:
+    """How far each intermediate vertex is from inputs and from outputs, relative to the farthest."""
+    places = np.zeros((room, 2))
+    sources: dict[int, list[int]] = {number: [] for number in graph.vertices}
+    targets: dict[int, list[int]] = {number: [] for number in graph.vertices}
+    for target, source in graph.edges:
+        sources[target].append(source)
+        targets[source].append(target)
+    inner = graph.intermediates
+    for side, (vertices, neighbours) in enumerate([(inner, sources), (inner[::-1], targets)]):
+        longest: dict[int, int] = {}
+        for vertex in vertices:
+            longest[vertex] = 1 + max((longest.get(neighbour, 0) for neighbour in neighbours[vertex]), default=0)
+        places[: len(inner), side] = [longest[vertex] / max(longest.values()) for vertex in inner]
+    return places
 
 
 def _type(structure: AnyEdge) -> int:

@@ -7,11 +7,12 @@ import pytest
 
 import alphagrad
 from alphagrad.agents.alphazero import AlphaZero
-from alphagrad.agents.games import Games
+from alphagrad.agents.games import Best, Games
+from alphagrad.agents.player import Player
 from alphagrad.agents.training import train
 from alphagrad.agents.updates import number_of_minibatches
 
-from .tiny import ALPHAZERO, tiny_graph
+from .tiny import ALPHAZERO, GRAPH, tiny_graph
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +55,34 @@ def test_minibatches_are_as_large_as_allowed():
     assert number_of_minibatches(32, 100, 1700) == 2
     assert number_of_minibatches(12, 100, 350) == 4
     assert number_of_minibatches(6, 100, 50) == 6
+
+
+def test_the_best_order_is_imitated_or_else_reverse_mode(self_play):
+    games, _, episodes, policies = self_play
+    agent = AlphaZero(replace(ALPHAZERO, environments=4, imitation=0.5), games.boards.sizes)
+    best = Best(jnp.array([jnp.inf, 1.0]), jnp.tile(jnp.arange(9), (2, 1)))
+    actions, taught = agent.lessons(games.boards, episodes, policies, best)
+    order = games.order(0, actions[0, :7].tolist())
+    assert games.cost(0, order) == games.graphs[0].cost("rev", "raw").multiplications
+    assert actions[1].tolist() == list(range(9))
+    np.testing.assert_array_equal(taught[1], jax.nn.one_hot(actions[1], 9))
+    for game in (2, 3):
+        np.testing.assert_array_equal(actions[game], episodes.actions[game])
+        np.testing.assert_array_equal(taught[game], policies[game])
+
+
+def test_a_network_on_the_graph_learns_several_tasks_and_plays_them(tmp_path):
+    config = replace(
+        ALPHAZERO, environments=4, simulations=4, network=GRAPH, scaling="linear", value_units="reference",
+        least_gumbel_scale=0.0, imitation=0.25, epochs=1,
+    )  # fmt: skip
+    graphs = {"one": tiny_graph(), "other": tiny_graph(seed=0, intermediates=9)}
+    train(graphs, config, iterations=1, folder=tmp_path, until_optimal=False)
+    result = train(graphs, config, iterations=2, folder=tmp_path, until_optimal=False)
+    player = Player.load(tmp_path)
+    for name, graph in graphs.items():
+        assert graph.cost(result.orders[name], "raw").multiplications == result.orders[name].cost
+        assert sorted(player.order(graph)) == list(graph.intermediates)
 
 
 @pytest.mark.slow

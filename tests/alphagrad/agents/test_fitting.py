@@ -19,7 +19,7 @@ MADE_UP = property(lambda self: 1000 * self.config.environments + 200 * self.con
 
 
 def fitted(config, said=None):
-    return Fitting(config, BOARDS, 0, tuple(jax.devices()[:1]), (said if said is not None else []).append)
+    return Fitting(config, BOARDS, tuple(jax.devices()[:1]), (said if said is not None else []).append)
 
 
 def refusal(config, room, monkeypatch):

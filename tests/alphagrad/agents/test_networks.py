@@ -1,14 +1,14 @@
-import equinox as eqx
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from alphagrad.agents.games import Games
-from alphagrad.agents.networks import ILLEGAL, NetworkConfig, PolicyValueNetwork
-from alphagrad.game import Sizes
+from alphagrad.agents.networks import ILLEGAL, NetworkConfig, PolicyValueNetwork, masked
+from alphagrad.game import Sizes, init, make_tables
 
-from .tiny import NETWORK, tiny_graph
+from .tiny import GRAPH, NETWORK, tiny_graph
 
 SIZES = Sizes(inputs=3, intermediates=6, outputs=2, structures=1)
 ALIVE = jnp.array([True, False, True, True, False, True])
@@ -17,23 +17,19 @@ HINTS = jnp.linspace(0.0, 2.0, 18).reshape(6, 3)
 
 @pytest.fixture(scope="module")
 def network():
-    return eqx.filter_jit(PolicyValueNetwork.joint(NETWORK, SIZES, jax.random.key(0)))
+    return judging(NETWORK)
+
+
+def judging(config):
+    """The logits and the value of an observation, by an untrained network."""
+    (tokens,) = PolicyValueNetwork.joint(config, SIZES, jax.random.key(0)).parts
+    return jax.jit(lambda observation, hints, alive: masked(tokens.judged(observation, hints, alive), alive))
 
 
 def observations(seed, batch=()):
     rng = np.random.default_rng(seed)
     types = rng.integers(-11, 12, (*batch, 1, 8, 9))
     return jnp.asarray(np.concatenate([types, rng.integers(0, 50, (*batch, 4, 8, 9))], -3), jnp.float32)
-
-
-def test_shapes_of_batches(network):
-    logits, values = network(observations(0, (4, 3)), HINTS, jnp.broadcast_to(ALIVE, (4, 3, 6)))
-    assert logits.shape == (4, 3, 6)
-    assert values.shape == (4, 3)
-    assert logits.dtype == values.dtype == jnp.float32
-    one_logits, one_value = network(observations(0, (4, 3))[2, 1], HINTS, ALIVE)
-    np.testing.assert_allclose(one_logits, logits[2, 1], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(one_value, values[2, 1], rtol=1e-5, atol=1e-6)
 
 
 def test_vertices_that_are_gone_have_no_influence(network):
@@ -58,23 +54,29 @@ def test_illegal_actions_have_probability_zero(network):
 
 
 def test_all_is_finite_when_no_vertex_is_left():
-    value = lambda network: network(observations(1), HINTS, jnp.zeros(6, bool))[1]
+    def value(network):
+        (tokens,), gone = network.parts, jnp.zeros(6, bool)
+        return masked(tokens.judged(observations(1), HINTS, gone), gone)[1]
+
     result, gradient = jax.jit(jax.value_and_grad(value))(PolicyValueNetwork.joint(NETWORK, SIZES, jax.random.key(0)))
     assert result == 0
     assert all(jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
 
 
-def test_separate_networks_have_the_heads_of_the_joint_one():
-    other, observation = NetworkConfig(**{**vars(NETWORK), "layers": 2}), observations(3)
-    separate = PolicyValueNetwork.separate(NETWORK, other, SIZES, jax.random.key(0))
-    assert [(len(part.layers), len(part.heads)) for part in separate.parts] == [(1, 1), (2, 1)]
-    logits, value = jax.eval_shape(separate, observation, HINTS, ALIVE)
-    assert (logits.shape, value.shape) == ((6,), ())
+@pytest.mark.parametrize(("config", "heads"), [(NETWORK, [1, 1]), (GRAPH, [1, 1])], ids=["tokens", "graph"])
+def test_separate_networks_have_the_heads_of_the_joint_one(config, heads):
+    tables = make_tables(tiny_graph())
+    separate = PolicyValueNetwork.separate(config, replace(config, layers=2), tables.sizes, jax.random.key(0))
+    assert [len(part.heads) for part in separate.parts] == heads
+    assert [len(part.layers) for part in separate.parts] == [config.layers, 2]
+    logits, value = jax.eval_shape(separate, tables, init(tables))
+    assert (logits.shape, value.shape) == ((7,), ())
+    assert logits.dtype == value.dtype == jnp.float32
 
 
 def test_half_precision_is_close(network):
     config = NetworkConfig(**{**vars(NETWORK), "dtype": "bfloat16"})
-    rough = eqx.filter_jit(PolicyValueNetwork.joint(config, SIZES, jax.random.key(0)))
+    rough = judging(config)
     for one, other in zip(network(observations(1), HINTS, ALIVE), rough(observations(1), HINTS, ALIVE), strict=True):
         np.testing.assert_allclose(one, other, atol=0.03)
 
@@ -87,10 +89,3 @@ def test_the_paper_s_network_has_its_sizes():
     assert policy == [256, 128, 1]
     assert value == [256, 128, 64, 1]
     assert tokens.convolution.shape[:2] == (3, 5)
-
-
-def test_padding_to_a_larger_game_changes_no_legal_action():
-    graphs = [tiny_graph(), tiny_graph(seed=0, intermediates=9)]
-    states = Games.of(graphs).boards.environments(jnp.arange(2))
-    *_, alive = states.view(states.start())
-    assert alive.sum(1).tolist() == [7, 9]

@@ -32,8 +32,8 @@ def test_advantages_without_decay_are_what_was_paid_less_than_expected():
     environments = games.boards.environments(jnp.arange(2))
     replay = environments.replay(actions)
     found = agent._advantages(network, environments, actions)
-    views = [environments.view(jax.tree.map(lambda leaf: leaf[move], replay.seen)) for move in range(9)]
-    expected = jnp.stack([agent._values.cost(network(*view)[1], environments.references) for view in views])
+    _, predictions = jax.vmap(environments.each(network))(replay.seen)
+    expected = agent._values.cost(predictions, environments.references)
     paid = costs_to_go(replay.costs) / environments.references
     active = np.asarray(replay.active)
     np.testing.assert_allclose(found[active], (expected - paid)[active], rtol=1e-4, atol=1e-5)
@@ -42,6 +42,8 @@ def test_advantages_without_decay_are_what_was_paid_less_than_expected():
 def test_environments_that_cannot_be_divided():
     with pytest.raises(SearchError, match="32 environments cannot be shared equally by 1 devices in 5 minibatches"):
         train(tiny_graph(), replace(PPO, minibatches=5), iterations=1)
+    with pytest.raises(SearchError, match="2 environments cannot play 3 tasks"):
+        train([tiny_graph(seed) for seed in range(3)], replace(PPO, environments=2), iterations=1)
 
 
 @pytest.mark.slow

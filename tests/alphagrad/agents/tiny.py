@@ -3,7 +3,7 @@
 from functools import cache
 
 from alphagrad.agents.alphazero import AlphaZeroConfig
-from alphagrad.agents.networks import NetworkConfig
+from alphagrad.agents.networks import GraphNetworkConfig, NetworkConfig
 from alphagrad.agents.ppo import PPOConfig
 from alphagrad.tasks.random_functions import random_function
 from graphax import ComputationGraph, build_graph
@@ -11,6 +11,7 @@ from graphax import ComputationGraph, build_graph
 NETWORK = NetworkConfig(
     layers=1, embedding=16, heads=2, hidden=32, channels=2, policy_hidden=(32,), value_hidden=(32, 16)
 )
+GRAPH = GraphNetworkConfig(layers=1, embedding=16, hidden=16, policy_hidden=(8,), value_hidden=(8,))
 ALPHAZERO = AlphaZeroConfig(
     environments=16, simulations=8, considered_actions=4, c_scale=0.1, epochs=4, learning_rate=3e-3, network=NETWORK
 )

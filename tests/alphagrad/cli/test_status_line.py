@@ -67,8 +67,8 @@ COMMANDS = {
 }
 
 
-def slow_training(graphs, config, announce, **options):
-    announce("compiling an iteration…")
+def slow_training(trainer, *args, **options):
+    trainer.fitting.announce("compiling an iteration…")
     time.sleep(5 * MINUTE)
     raise KeyboardInterrupt
 
@@ -76,7 +76,7 @@ def slow_training(graphs, config, announce, **options):
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_say_how_they_stand(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(training, "train", slow_training)
+    monkeypatch.setattr(training.Trainer, "train", slow_training)
     told = alphagrad(*command)
     assert any(COMMANDS[command] in line for line in told.stderr.splitlines())
 

@@ -60,7 +60,8 @@ def setting_options(agent):
 
 
 def training_of(agent, *arguments):
-    return ("train", agent, *arguments, *setting_options(agent))
+    """With the paper's network, which is not so good that it has finished after one iteration."""
+    return ("train", agent, *arguments, "--preset", "paper", *setting_options(agent))
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_training_ends_with_a_table_and_the_lines_that_use_the_order(enzymes):
 
 def test_results_are_written(enzymes):
     place, _, _ = enzymes
-    found = json.loads((place / "results" / "alphazero" / "EnzymeReaction.json").read_text())
+    found = json.loads((place / "results" / "alphazero" / "EnzymeReaction-3.json").read_text())
     keys = {"task", "order", "multiplications", "counting", "seed", "config", "seconds", "command", "curve"}
     assert keys <= set(found)
     assert found["multiplications"] == get("EnzymeReaction").graph().cost(found["order"], "raw").multiplications
@@ -116,6 +117,18 @@ def test_another_configuration_is_refused(enzymes):
     assert "simulations is 4 there and 5 here" in result.stderr
 
 
+def test_several_seeds_are_runs_of_their_own(tmp_path):
+    command = training_of("ppo", "EnzymeReaction", "--iterations", "1", "--seeds", "4,9", "--results", tmp_path)
+    runs = json.loads(answered(*command, "--json"))["runs"]
+    assert [run["folder"] for run in runs] == ["runs/ppo-EnzymeReaction-4", "runs/ppo-EnzymeReaction-9"]
+    found = [json.loads((tmp_path / "ppo" / f"EnzymeReaction-{seed}.json").read_text()) for seed in (4, 9)]
+    assert [result["seed"] for result in found] == [4, 9]
+    assert [result["command"].split("--seed ")[1][0] for result in found] == ["4", "9"]
+    assert found[0]["curve"][0]["mean_cost"] != found[1]["curve"][0]["mean_cost"]
+    alone = training_of("ppo", "EnzymeReaction", "--iterations", "1", "--seed", "9", "--folder", "alone", "--json")
+    assert json.loads(answered(*alone))["tasks"][0]["order"] == runs[1]["tasks"][0]["order"]
+
+
 @pytest.mark.slow
 def test_several_tasks(joint):
     place, found = joint
@@ -126,7 +139,7 @@ def test_several_tasks(joint):
         cost = get(row["task"]).graph().cost(row["order"], "raw")
         assert row["best"] == cost.multiplications + 0.5 * cost.additions
         assert row["bound"] <= row["best"]
-        results = json.loads((place / "results" / "ppo" / f"{row['task']}.json").read_text())
+        results = json.loads((place / "results" / "ppo-joint" / f"{row['task']}-0.json").read_text())
         metrics = [json.loads(line) for line in (place / "run" / "metrics.jsonl").read_text().splitlines()]
         assert [line["best_cost"] for line in results["curve"]] == [[line["best_cost"][number]] for line in metrics]
 
@@ -209,11 +222,11 @@ def test_own_functions_can_be_played():
     assert "the cheapest now" in text
 
 
-def finished(*args, **options):
+def finished(trainer, seed, folder, **options):
     """Instead of training: the options it gets, through the progress line."""
-    orders = options["folder"] / "orders"
+    orders = folder / "orders"
     orders.mkdir(parents=True)
-    (name, graph), *_ = args[0].items()
+    name, graph = trainer.names[0], trainer.games.graphs[0]
     Order(tuple(graph.intermediates), graph.fingerprint, cost=1.0, bound=0.0).save(orders / f"{name}.json")
     report = training.TrainingProgress("ppo", 1, {name: 5.0}, {name: 4.0}, 8, 1.0, 8.0, {})
     options["progress"](report)
@@ -221,7 +234,7 @@ def finished(*args, **options):
 
 
 def test_an_interrupted_run_gives_the_best_so_far(monkeypatch, tmp_path):
-    monkeypatch.setattr(training, "train", finished)
+    monkeypatch.setattr(training.Trainer, "train", finished)
     monkeypatch.setattr(status_line, "EVERY", 0.0)
     result = alphagrad("train", "ppo", "mine:f", "--args", "mine:make_args", "--seconds", "9", "--seed", "7")
     assert result.exit_code == 130
@@ -235,7 +248,7 @@ def test_an_interrupted_run_gives_the_best_so_far(monkeypatch, tmp_path):
 
 
 def test_progress_on_a_terminal_and_in_silence(monkeypatch, tmp_path):
-    monkeypatch.setattr(training, "train", finished)
+    monkeypatch.setattr(training.Trainer, "train", finished)
     monkeypatch.setattr(status_line, "EVERY", 0.0)
     command = ("train", "ppo", "EnzymeReaction", "--seconds", "9")
     shown = alphagrad(*command, "--folder", "a", env={"FORCE_COLOR": "1", "TERM": "xterm"})
@@ -250,15 +263,17 @@ def test_an_interruption_with_nothing_found_is_one(monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "train", interrupted)
+    monkeypatch.setattr(training.Trainer, "train", interrupted)
     assert alphagrad("train", "ppo", "EnzymeReaction", "--seconds", "9").exit_code == 130
 
 
-def test_joint_is_all_tasks_and_generated_functions():
+def test_joint_is_the_tasks_of_the_paper_and_generated_functions():
     command = Train(AgentName.ppo, joint=True, generated=2, seconds=5.0, seed=1, preset=Preset.small)
-    assert list(command.targets()) == [*TASKS, "random_function(0)", "random_function(1)"]
-    assert str(command.default_folder([])) == "runs/ppo-joint-generated2-1"
-    assert command.command().startswith("alphagrad train ppo --joint --generated 2 --seconds 5.0 ")
+    ten = [name for name, task in TASKS.items() if task.paper]
+    assert len(ten) == 10
+    assert list(command.targets()) == [*ten, "random_function(0)", "random_function(1)"]
+    assert str(command.run_folder(1, [])) == "runs/ppo-joint-generated2-1"
+    assert command.command(1).startswith("alphagrad train ppo --joint --generated 2 --seconds 5.0 ")
 
 
 def test_settings_have_the_types_of_their_fields():
@@ -302,7 +317,7 @@ def test_missing_packages_are_named(command):
 
 def test_learning_curves(enzymes, joint):
     use("agg")
-    for run in (enzymes[0] / "run", enzymes[0] / "results" / "alphazero" / "EnzymeReaction.json"):
+    for run in (enzymes[0] / "run", enzymes[0] / "results" / "alphazero" / "EnzymeReaction-3.json"):
         figure, axes = learning_curve(run)
         labels = [text.get_text() for text in axes.get_legend().get_texts()]
         assert labels[:2] == ["EnzymeReaction, best", "EnzymeReaction, mean"]

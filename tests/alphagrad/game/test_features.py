@@ -1,0 +1,60 @@
+"""Features say what eliminating a vertex costs and what it does to others."""
+
+import jax
+import numpy as np
+import pytest
+
+from alphagrad.game import FEATURES, describe, init, legal_actions, make_tables, prices, step
+from alphagrad.game.features import UNITS
+from alphagrad.tasks import get
+
+AT = {name: place for place, name in enumerate(FEATURES)}
+look, eliminate, price_all = jax.jit(describe), jax.jit(step), jax.jit(prices)
+
+
+@pytest.fixture(scope="module", params=["EnzymeReaction", "PropaneCombustion"])
+def position(request):
+    """Tables of a graph of scalars, and a state after a few moves."""
+    tables = make_tables(get(request.param).graph())
+    state = init(tables)
+    for action in (5, 2, 3):
+        state, _ = eliminate(tables, state, action)
+    return tables, state
+
+
+def column(position, name):
+    return np.asarray(look(*position))[:, AT[name]]
+
+
+def test_what_is_gone_has_no_features(position):
+    alive = np.asarray(legal_actions(*position))
+    found = np.asarray(look(*position))
+    assert np.all(found[~alive] == 0)
+    np.testing.assert_allclose(found[alive, AT["remaining"]], alive.mean(), rtol=1e-6)
+    assert np.all(found[alive, AT["depth"]] > 0)
+    assert found[alive, AT["height"]].max() <= 1
+
+
+def test_effects_are_those_of_eliminating_the_vertex(position):
+    """Between scalars, what prices change by is exact; so are edges that are created and those that are merged."""
+    tables, state = position
+    unit = float(tables.reference) / (UNITS * int(np.sum(tables.intermediate)))
+    for vertex in np.flatnonzero(legal_actions(tables, state)).tolist():
+        after, cost = eliminate(tables, state, vertex)
+        others = np.arange(len(tables.intermediate)) != vertex
+        change = float(np.sum((price_all(tables, after) - price_all(tables, state))[others]))
+        edges = [int(np.sum(np.asarray(each.edges) != 0)) for each in (state, after)]
+        degree_in, degree_out = np.expm1([column(position, side)[vertex] for side in ("predecessors", "successors")])
+        created = edges[1] - edges[0] + round(degree_in + degree_out)
+        np.testing.assert_allclose(np.expm1(column(position, "price")[vertex]), cost, rtol=1e-5)
+        np.testing.assert_allclose(np.expm1(column(position, "created")[vertex]), created, atol=1e-4)
+        found = column(position, "change")[vertex]
+        np.testing.assert_allclose(np.sign(found) * np.expm1(abs(found)) * unit, change, rtol=1e-4, atol=1e-4)
+
+
+def test_slack_is_what_a_vertex_costs_above_its_bound(position):
+    tables, state = position
+    alive = np.asarray(legal_actions(tables, state))
+    slack = np.asarray(price_all(tables, state) - tables.bounds)[alive]
+    assert np.all(slack >= 0)
+    np.testing.assert_array_equal(column(position, "tight")[alive] == 1, slack == 0)
