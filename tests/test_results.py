@@ -20,6 +20,9 @@ def best_of(agent, task):
 def test_orders_cost_what_is_written(path):
     found = json.loads(path.read_text())
     graph = get(found["task"]).graph()
+    reverse = graph.cost("rev", found["counting"]).multiplications
+    if found.get("baselines", {}).get("reverse", reverse) != reverse:
+        pytest.skip("this version of JAX writes the function down as another graph")
     assert graph.cost(found["order"], found["counting"]).multiplications == found["multiplications"]
     assert found["curve"][-1]["best_cost"] == [found["multiplications"]]
 
