@@ -16,6 +16,7 @@ from .estimates import MANY_POINTS, Way, elimination, is_quickest, kernel
 from .gpu_times import FEW_POINTS, is_near_the_limit
 from .labelled import nothing_told_apart
 from .notices import left_to_xla
+from .sizes import elements_of
 
 if TYPE_CHECKING:
     from .native.primitive import Kernel
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Closed-over arrays of at most so many elements are part of the code of a patient kernel, and of any kernel on a GPU.
 LARGEST_HELD, LARGEST_HELD_ON_GPU = 4_096, 64
 BACKENDS = ("auto", "native", "xla")
+_LARGEST_CONSTANT = 1 << 16
 _CONSTANT = "its results do not depend on its arguments, so XLA computes them when it compiles"
 # The attribute of compiled functions that says what runs them.
 _CHOSEN = "graphax_backend_choice"
@@ -37,7 +39,8 @@ def check_backend(backend: str) -> None:
 class _Flat:
     """A traced function that returns a pytree, to be run by whichever backend.
 
-    It is constant if its results do not depend on its arguments, nor on anything else that is not known yet.
+    It is constant if its results do not depend on its arguments, nor on anything else that is not known yet. Large ones
+    are not told apart: XLA writes them as quickly as it would copy them.
     """
 
     program: Program
@@ -57,7 +60,8 @@ class _Flat:
         with nothing_told_apart():
             program, operands = _jax.open_program(flat, args, largest_held)
         open_operands = [x for x in operands if _jax.is_traced([x]) or any(x is argument for argument in args)]
-        return _Flat(program, operands, trees[-1], not open_operands)
+        small = elements_of(program.outputs) <= _LARGEST_CONSTANT
+        return _Flat(program, operands, trees[-1], small and not open_operands)
 
     def run(self, by: Callable) -> Any:
         return tree_unflatten(self.tree, by(*self.operands))

@@ -161,6 +161,9 @@ class Pipeline:
         mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
+        if not eliminated.inputs:
+            # A large Jacobian that is constant. XLA would keep it and copy it, where it could write it.
+            return replace(mode, name=min(self.modes(self.points), key=lambda way: way.run).name)
         few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
         name = better_mode(eliminated, self.modes(self.points), self.points, few)
         return None if name is None else replace(mode, name=name)
