@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import ArrayLike
 
 from . import block_formats, part, terms
 from .block_operators import BlockOperators
@@ -198,7 +199,7 @@ class JacobianBlock(BlockOperators):
         tridiagonal, so that `lineax.linear_solve` needs no dense matrix, or else one that is applied."""
         return block_formats.linear_operator(self)
 
-    def apply(self, tangent: Any) -> jax.Array:
+    def apply(self, tangent: ArrayLike) -> jax.Array:
         """``block @ tangent``: the Jacobian times a tangent of the input, without making the Jacobian dense.
 
         Further axes of the tangent, behind those of the input, are columns that are multiplied one by one.
@@ -208,7 +209,7 @@ class JacobianBlock(BlockOperators):
             raise ValueError(f"the tangent has shape {tangent.shape}, but the input has {self.inp_shape}")
         return _product(self, _matrix(tangent, count), whole=True).todense()
 
-    def apply_transposed(self, cotangent: Any) -> jax.Array:
+    def apply_transposed(self, cotangent: ArrayLike) -> jax.Array:
         """``cotangent @ block``: a cotangent of the output times the Jacobian, without making the Jacobian dense.
 
         Further axes of the cotangent, before those of the output, are rows that are multiplied one by one.
@@ -249,7 +250,7 @@ class JacobianBlock(BlockOperators):
         total = add(left, right, whole=False) if left.parts and right.parts else JacobianBlock(parts)
         return JacobianBlock(settled(total).parts, _dtype_of(self, other))
 
-    def scaled(self, factor: Any) -> "JacobianBlock":
+    def scaled(self, factor: ArrayLike) -> "JacobianBlock":
         """``factor * block``, for a number or an array without axes."""
         self._check_values()
         return self.mapped(lambda each: part.scaled(each, factor), jnp.result_type(self.dtype, factor))

@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from numbers import Number
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 
 class BlockOperators(ABC):
@@ -23,10 +24,10 @@ class BlockOperators(ABC):
     def todense(self) -> jax.Array: ...
 
     @abstractmethod
-    def apply(self, tangent: Any) -> jax.Array: ...
+    def apply(self, tangent: ArrayLike) -> jax.Array: ...
 
     @abstractmethod
-    def apply_transposed(self, cotangent: Any) -> jax.Array: ...
+    def apply_transposed(self, cotangent: ArrayLike) -> jax.Array: ...
 
     @abstractmethod
     def after(self, other: Self) -> Self: ...
@@ -35,13 +36,19 @@ class BlockOperators(ABC):
     def plus(self, other: Self) -> Self: ...
 
     @abstractmethod
-    def scaled(self, factor: Any) -> Self: ...
+    def scaled(self, factor: ArrayLike) -> Self: ...
+
+    @overload
+    def __matmul__(self, other: Self) -> Self: ...
+
+    @overload
+    def __matmul__(self, other: ArrayLike) -> jax.Array: ...
 
     def __matmul__(self, other: Any) -> Any:
         """The product with a block is a block; the product with an array is an array."""
         return self.after(other) if isinstance(other, type(self)) else self.apply(other)
 
-    def __rmatmul__(self, other: Any) -> jax.Array:
+    def __rmatmul__(self, other: ArrayLike) -> jax.Array:
         return self.apply_transposed(other)
 
     def __add__(self, other: Self) -> Self:
@@ -56,12 +63,12 @@ class BlockOperators(ABC):
     def __pos__(self) -> Self:
         return self
 
-    def __mul__(self, factor: Any) -> Self:
+    def __mul__(self, factor: ArrayLike) -> Self:
         return self.scaled(factor) if _is_number(factor) else NotImplemented
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: Any) -> Self:
+    def __truediv__(self, divisor: ArrayLike) -> Self:
         return self.scaled(1 / divisor) if _is_number(divisor) else NotImplemented
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
