@@ -9,6 +9,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# A version of JAX other than the newest: make test JAX=0.11.*
+JAX    ?=
+PIN    := $(if $(JAX),'jax==$(JAX)')
+# The first one that reads dependency groups.
+PIP    := pip>=25.1
 
 GPU_PYTHON ?= $(BIN)/python
 
@@ -50,11 +55,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[search]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[search]' $(PIN)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,ecosystem]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade '$(PIP)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev -e '.[solvers,rl,plot]' $(PIN)
 	@touch $@ $(VENV)/.demo
 
 clean:

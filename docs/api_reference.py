@@ -10,7 +10,8 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,28 @@ def _module(module: Any) -> Iterator[str]:
         "Functions": inspect.isfunction,
         "Types": lambda value: inspect.isclass(value) and not issubclass(value, Exception),
         "Errors and warnings": lambda value: inspect.isclass(value) and issubclass(value, Exception),
-        "Constants": lambda value: not inspect.isfunction(value) and not inspect.isclass(value),
+        "Constants": lambda value: isinstance(value, Mapping),
+        "Type aliases": lambda value: typing.get_origin(value) is not None,
     }
     for title, belongs in kinds.items():
         members = {name: value for name, value in public.items() if belongs(value)}
         if members:
             yield from (f"### {title}", "")
         for name, value in members.items():
-            yield from _member(f"{module.__name__}.{name}", value)
+            yield from _alias(module, name) if title == "Type aliases" else _member(f"{module.__name__}.{name}", value)
+
+
+def _alias(module: Any, name: str) -> Iterator[str]:
+    """A type alias, as it is written in the module that has it, with the string below it."""
+    home = next(place for place, names in module._PLACES.items() if name in names)
+    text = inspect.getsource(importlib.import_module(f"{module.__name__}.{home}"))
+    body = ast.parse(text).body
+    place = next(
+        n for n, node in enumerate(body) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+    )
+    said: Any = body[place + 1]
+    yield from (f"#### {module.__name__}.{name}", "", _code(ast.get_source_segment(text, body[place]) or ""), "")
+    yield from (_entry(said.value.value), "")
 
 
 def _member(path: str, value: Any) -> Iterator[str]:

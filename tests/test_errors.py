@@ -269,6 +269,13 @@ CASES = {
         (lambda: train(GRAPH, alphagrad.AlphaZeroConfig(network=NETWORK(heads=7))), SearchError, "does not divide"),
         (lambda: train(GRAPH, alphagrad.AlphaZeroConfig(network=NETWORK(layers="a"))), SearchError, "layers is"),
     ],
+    "alphagrad.GraphNetworkConfig": [
+        (
+            lambda: train(GRAPH, alphagrad.AlphaZeroConfig(network=alphagrad.GraphNetworkConfig(layers="a"))),
+            SearchError,
+            "layers is 'a'",
+        ),
+    ],
     "plot.search_history": [
         (lambda: plot.search_history(), SearchError, "no search to draw"),
         (lambda: plot.search_history(3), SearchError, "give what alphagrad.search returned"),

@@ -3,33 +3,37 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from jax.tree_util import tree_unflatten
 
 from . import _jax
 from ._jax import Program
-from .backend import attempted, check_backend, compiled, is_alone, run
+from .backend import Backend, attempted, check_backend, compiled, is_alone, run
 from .entries import Sparsity, sparsity_of
 from .graph import ComputationGraph
 from .hessian import hessian_program, typed
 from .hessian_modes import is_passed_first, passes_of, plain_at_once, plain_hessian
+from .order import OrderLike
 from .pipeline import Pipeline
 from .structure import zero
 from .trace import Request, Traced, check_argnums, check_function
 
+P = ParamSpec("P")
+Value = TypeVar("Value")
+
 
 def jacve(
-    function: Callable,
+    function: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     sparse: bool = False,
-    backend: str = "auto",
-) -> Callable:
+    backend: Backend = "auto",
+) -> Callable[P, Any]:
     """The Jacobian of ``function`` by vertex elimination, exact for every order.
 
     Takes and returns what `jax.jacfwd` does, in the same order; what is not JAX's is given by name.
@@ -59,7 +63,7 @@ def jacve(
     evaluate = _evaluation(function, order, request, backend, sparse=sparse)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
-    def jacobian(*args: Any, **kwargs: Any):
+    def jacobian(*args: P.args, **kwargs: P.kwargs) -> Any:
         traced, aux, result = evaluate(args, kwargs)
         return (result, tree_unflatten(traced.aux_tree, aux)) if has_aux else result
 
@@ -67,22 +71,22 @@ def jacve(
 
 
 def value_and_jacve(
-    function: Callable,
+    function: Callable[P, Value],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     sparse: bool = False,
-    backend: str = "auto",
-) -> Callable:
+    backend: Backend = "auto",
+) -> Callable[P, tuple[Value, Any]]:
     """Like `jacve`, but returns ``(value, Jacobian)``, or ``((value, aux), Jacobian)`` with ``has_aux``."""
     request = Request(argnums, has_aux, holomorphic, allow_int)
     evaluate = _evaluation(function, order, request, backend, sparse=sparse, with_value=True)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
-    def value_and_jacobian(*args: Any, **kwargs: Any):
+    def value_and_jacobian(*args: P.args, **kwargs: P.kwargs) -> tuple[Value, Any]:
         traced, outputs, result = evaluate(args, kwargs)
         value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
         if has_aux:
@@ -115,16 +119,16 @@ def _checked(function: Callable, order: Any, request: Request, backend: str) -> 
 
 
 def hessve(
-    function: Callable,
+    function: Callable[P, object],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     sparse: bool = False,
-    backend: str = "auto",
-) -> Callable:
+    backend: Backend = "auto",
+) -> Callable[P, Any]:
     """The Hessian of ``function`` by elimination, exactly symmetric. Takes and returns what `jax.hessian` does.
 
     For a function to one real number without loops, one half is computed, and mirrored. ``order`` is an order of the
@@ -137,7 +141,7 @@ def hessve(
     evaluate = _second_derivatives(function, order, request, backend, sparse)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
-    def hessian(*args: Any, **kwargs: Any):
+    def hessian(*args: P.args, **kwargs: P.kwargs) -> Any:
         # The value would be computed for nothing, and what is constant would depend on the arguments.
         traced, (outputs, rows) = evaluate(args, kwargs, lambda outputs, _, rows: (outputs if has_aux else [], rows))
         found = _nested_twice(traced, rows)
@@ -147,23 +151,23 @@ def hessve(
 
 
 def value_grad_hess(
-    function: Callable,
+    function: Callable[P, Value],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     *,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     sparse: bool = False,
-    backend: str = "auto",
-) -> Callable:
+    backend: Backend = "auto",
+) -> Callable[P, tuple[Value, Any, Any]]:
     """Like `hessve`, but returns ``(value, gradient, Hessian)``, or ``((value, aux), gradient, Hessian)`` with
     ``has_aux``. The gradient is dense."""
     request = Request(argnums, has_aux, holomorphic, allow_int)
     evaluate = _second_derivatives(function, order, request, backend, sparse)
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
-    def derivatives(*args: Any, **kwargs: Any):
+    def derivatives(*args: P.args, **kwargs: P.kwargs) -> tuple[Value, Any, Any]:
         traced, (outputs, blocks, rows) = evaluate(args, kwargs, lambda *found: found)
         value = tree_unflatten(traced.out_tree, outputs[: traced.out_count])
         if has_aux:
@@ -229,7 +233,7 @@ def _nested_twice(traced: Traced, rows: Sequence[Any]) -> Any:
     return traced.nest([[traced.like_arguments(row) for row in matrix] for matrix in rows])
 
 
-def kernel(function: Callable, *, backend: str = "auto") -> Callable:
+def kernel(function: Callable[P, Value], *, backend: Backend = "auto") -> Callable[P, Value]:
     """``function`` compiled to one block of machine code where it is mapped, or has loops; used like `jax.jit`.
 
     For functions of small arrays: Jacobians by `jacve`, the solve behind them and the update are one kernel together.
@@ -250,7 +254,7 @@ def kernel(function: Callable, *, backend: str = "auto") -> Callable:
 
 
 def build_graph(
-    function: Callable,
+    function: Callable[..., object],
     *args: Any,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
@@ -266,11 +270,11 @@ def build_graph(
 
 
 def sparsity(
-    function: Callable,
+    function: Callable[..., object],
     *args: Any,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     **kwargs: Any,
 ) -> Any:
     """Which entries of the Jacobian of ``function`` can differ from zero, found without computing any.

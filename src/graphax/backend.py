@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import jax
 from jax.tree_util import tree_flatten, tree_unflatten
@@ -23,16 +23,20 @@ if TYPE_CHECKING:
 
 # Closed-over arrays of at most so many elements are part of the code of a patient kernel, and of any kernel on a GPU.
 LARGEST_HELD, LARGEST_HELD_ON_GPU = 4_096, 64
-BACKENDS = ("auto", "native", "xla")
+Backend = Literal["auto", "native", "xla"]
+"""What runs a derivative program: XLA, a kernel, or whichever should be faster."""
+BACKENDS: tuple[str, ...] = get_args(Backend)
 _LARGEST_CONSTANT = 1 << 16
 _CONSTANT = "its results do not depend on its arguments, so XLA computes them when it compiles"
 # The attribute of compiled functions that says what runs them.
 _CHOSEN = "graphax_backend_choice"
 
 
-def check_backend(backend: str) -> None:
+def check_backend(backend: str) -> Backend:
+    """``backend``, if there is one of this name."""
     if backend not in BACKENDS:
         raise GraphaxError(f"unknown backend {backend!r}; it is one of: {', '.join(BACKENDS)}")
+    return cast(Backend, backend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import ArrayLike
 
-from . import part, terms
-from .axes import Axis, Digit
+from . import block_formats, part, terms
+from .block_operators import BlockOperators
 from .entries import Sparsity, known_entries, sparsity_of
-from .labelled import NONE, Lists, reshaped, summed_in_groups, transposed
+from .labelled import NONE, Lists, summed_in_groups
+from .notation import written
 from .part import Part
 from .products import Product
-from .structure import Structure, canonical, zero
+from .structure import Structure, zero
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 
@@ -25,20 +27,27 @@ from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 _LARGE = 1 << 14
 # They are if they have at most one in so many of its entries.
 _SCATTERED_SHARE = 8
+# A matrix of at most so many rows and columns is drawn.
+_DRAWN_ROWS, _DRAWN_COLUMNS = 16, 48
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["dtype"])
-@dataclass(frozen=True, eq=False)
-class JacobianBlock:
+@partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["given_dtype"])
+@dataclass(frozen=True, eq=False, repr=False)
+class JacobianBlock(BlockOperators):
     """The derivative of one array by another, stored without its structural zeros and repetitions.
+
+    A block is a linear operator from arrays of ``inp_shape`` to arrays of ``out_shape``. ``block @ v`` contracts the
+    input axes with the leading axes of ``v``, ``v @ block`` the output axes with the trailing axes of ``v``, and
+    ``block @ block`` is a block again. Blocks of the same shapes can be added and subtracted, and scaled by numbers.
+    None of these makes a block dense; `todense` and `numpy.asarray` do.
 
     Attributes:
         parts: its terms, each with its values; what is at one place in several of them adds up.
-        dtype: the dtype of the Jacobian.
+        given_dtype: the dtype, where it is not that of the values.
     """
 
     parts: tuple[Part, ...]
-    dtype: Any = None
+    given_dtype: Any = None
 
     @staticmethod
     def of(structure: AnyStructure, values: Any = None, dtype: Any = None) -> "JacobianBlock":
@@ -70,45 +79,7 @@ class JacobianBlock:
         For y = A @ x the block by x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
         elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
         """
-        given = (
-            ("out", out, out_shape),
-            ("inp", inp, inp_shape),
-            *([] if values is None else [("on", on, values.shape)]),
-        )
-        for side, labels, lengths in given:
-            if len(labels) != len(lengths):
-                raise ValueError(f"{side} has {len(labels)} labels, {list(labels)}, for an array of shape {lengths}")
-        numbers: dict[Hashable, int] = {}
-        sizes: list[int] = []
-
-        def axis(name: Any, size: int) -> Axis:
-            digits = name if isinstance(name, tuple) and all(isinstance(d, Digit) for d in name) else None
-            if digits is None:
-                digits = () if size == 1 else (Digit(name, range(size), size),)
-            return tuple(d if d.label is None else d._replace(label=number(d.label, len(d.at))) for d in digits)
-
-        def number(name: Hashable, size: int) -> int:
-            if name not in numbers:
-                numbers[name] = len(sizes)
-                sizes.append(size)
-            if sizes[numbers[name]] != size:
-                raise ValueError(f"label {name!r} has size {sizes[numbers[name]]} on one axis and {size} on another")
-            return numbers[name]
-
-        out_axes = [axis(*pair) for pair in zip(out, out_shape, strict=True)]
-        inp_axes = [axis(*pair) for pair in zip(inp, inp_shape, strict=True)]
-        if values is None:
-            structure = canonical(out_axes, inp_axes, sizes, (), scale, renaming)[0]
-            return JacobianBlock((Part(structure, None, lists=lists),))
-        for name, size in zip(on, values.shape, strict=True):
-            if size != 1 and (name not in numbers or sizes[numbers[name]] != size):
-                raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
-        # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
-        here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
-        values = reshaped(values, [n for n in values.shape if n != 1])
-        result, old = canonical(out_axes, inp_axes, sizes, here, None)
-        order = [here.index(old[label]) for label in result.values]
-        return JacobianBlock((Part(result, transposed(values, order), lists=lists),))
+        return JacobianBlock((written(out, inp, out_shape, inp_shape, values, on, scale, renaming, lists),))
 
     @property
     def structure(self) -> AnyStructure:
@@ -126,9 +97,29 @@ class JacobianBlock:
         return values[0] if len(values) == 1 else values
 
     @property
+    def out_shape(self) -> tuple[int, ...]:
+        """The shape of the output."""
+        return self.parts[0].structure.out_shape
+
+    @property
+    def inp_shape(self) -> tuple[int, ...]:
+        """The shape of the input."""
+        return self.parts[0].structure.inp_shape
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the dense Jacobian: the output's, then the input's."""
-        return self.parts[0].structure.out_shape + self.parts[0].structure.inp_shape
+        return self.out_shape + self.inp_shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the dense Jacobian."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the Jacobian."""
+        return _dtype_of(self)
 
     @property
     def is_pattern(self) -> bool:
@@ -139,17 +130,17 @@ class JacobianBlock:
         """The Jacobian as an ordinary array of ``shape``."""
         self._check_values()
         if self.is_dynamic and _worth_scattering(self.structure):
-            numbers, found = self._found(flat=True)
-            sides = tuple(map(prod, _sides(self)))
-            return jnp.zeros(sides, self._dtype()).at[tuple(found)].add(numbers).reshape(self.shape)
+            numbers, found = self.entries_when_run(flat=True)
+            sides = prod(self.out_shape), prod(self.inp_shape)
+            return jnp.zeros(sides, self.dtype).at[tuple(found)].add(numbers).reshape(self.shape)
         if _worth_scattering(self.structure):
             places = tuple(side.astype(np.int32) for side in self.indices())
-            matrix = jnp.zeros(self.sparsity.shape, self._dtype()).at[places]
+            matrix = jnp.zeros(self.sparsity.shape, self.dtype).at[places]
             return matrix.set(self.data, unique_indices=True, indices_are_sorted=True).reshape(self.shape)
         # Terms that are each other's transpose go first together: so a symmetric block stays so, to the last bit.
         sums: dict[Structure, jax.Array] = {}
         for each in self.parts:
-            dense, turned = each.todense(self._dtype()), each.structure.transposed
+            dense, turned = each.todense(self.dtype), each.structure.transposed
             key = turned if turned in sums else each.structure
             sums[key] = lax.add(sums[key], dense) if key in sums else dense
         return reduce(lax.add, sums.values())
@@ -174,137 +165,124 @@ class JacobianBlock:
     @property
     def data(self) -> jax.Array:
         """The numbers at `indices`."""
-        numbers, entries = self._numbers(), self.sparsity
+        numbers, entries = self.numbers(), self.sparsity
         if entries.groups is not None:
             return summed_in_groups(numbers, 0, entries.groups, entries.nnz)
-        return jnp.concatenate(numbers) if numbers else jnp.zeros(0, self._dtype())
+        return jnp.concatenate(numbers) if numbers else jnp.zeros(0, self.dtype)
 
-    def _numbers(self) -> list[jax.Array]:
+    def numbers(self) -> list[jax.Array]:
         """The numbers that each term holds or repeats, one after the other."""
         self._check_values()
         known = [part.recast(each, known_entries(each.structure)) if each.lists else each for each in self._nonzero]
-        return [each.data(self._dtype()) for each in known]
+        return [each.data(self.dtype) for each in known]
 
-    def to_bcoo(self):
+    def to_bcoo(self) -> Any:
         """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates, unless it
         `is_dynamic`."""
-        from jax.experimental import sparse
+        return block_formats.bcoo(self)
 
-        if self.is_dynamic:
-            numbers, places = self._found(flat=False)
-            return sparse.BCOO((numbers, jnp.stack(places, 1).astype(np.int32)), shape=self.shape)
-        entries = self.sparsity
-        sides = (entries.rows, entries.out_shape), (entries.columns, entries.inp_shape)
-        axes = [place for flat, shape in sides if shape for place in np.unravel_index(flat, shape)]
-        indices = np.stack(axes, 1) if axes else np.zeros((entries.nnz, 0))
-        known = {"indices_sorted": True, "unique_indices": True}
-        return sparse.BCOO((self.data, jnp.asarray(indices.astype(np.int32))), shape=self.shape, **known)
-
-    def to_bcsr(self):
+    def to_bcsr(self) -> Any:
         """The flattened matrix as a `jax.experimental.sparse.BCSR`."""
-        from jax.experimental import sparse
-
-        entries = self.sparsity
-        places = jnp.asarray(entries.columns.astype(np.int32)), jnp.asarray(entries.row_starts.astype(np.int32))
-        known = {"indices_sorted": True, "unique_indices": True}
-        return sparse.BCSR((self.data, *places), shape=entries.shape, **known)
+        return block_formats.bcsr(self)
 
     def to_scipy(self, form: str = "csr") -> Any:
         """The flattened matrix as a sparse array of SciPy: ``"csr"``, ``"csc"``, ``"coo"`` or ``"dia"``."""
-        from scipy.sparse import coo_array
-
-        structure = self.parts[0].structure
-        shape = prod(structure.out_shape), prod(structure.inp_shape)
-        numbers, places = self._found(flat=True) if self.is_dynamic else (self.data, self.indices())
-        found = coo_array((np.asarray(numbers), tuple(map(np.asarray, places))), shape=shape)
-        found.sum_duplicates()
-        return found.asformat(form)
+        return block_formats.scipy_array(self, form)
 
     def diagonals(self) -> tuple[np.ndarray, jax.Array]:
         """The diagonals of the flattened matrix that have entries: their offsets (column minus row), and for each a row
         of numbers, by column, as in `scipy.sparse.dia_array`."""
-        entries = self.sparsity
-        shape = len(entries.offsets), entries.shape[1]
-        if entries.nnz == 0:
-            return entries.offsets, jnp.zeros(shape, self._dtype())
-        places = np.searchsorted(entries.offsets, entries.columns - entries.rows) * shape[1] + entries.columns
-        # Numbers go to their places at once, without being brought into the order of the entries first.
-        places = places if entries.groups is None else places[entries.groups]
-        return entries.offsets, summed_in_groups(self._numbers(), 0, places, prod(shape)).reshape(shape)
+        return block_formats.diagonals(self)
 
     def as_linear_operator(self) -> Any:
         """The flattened square matrix as an operator of lineax, of the simplest kind that it is: diagonal or
         tridiagonal, so that `lineax.linear_solve` needs no dense matrix, or else one that is applied."""
-        import lineax
+        return block_formats.linear_operator(self)
 
-        inp_shape = self.parts[0].structure.inp_shape
-        columns = prod(inp_shape)
-        rows = prod(self.shape) // max(1, columns)
-        offsets = set() if self.is_dynamic else set(self.sparsity.offsets.tolist())
-        if not self.is_dynamic and rows == columns and offsets <= {-1, 0, 1}:
-            along, numbers = self.diagonals()
-            found = dict(zip(along.tolist(), numbers, strict=True))
-            main, lower, upper = (found.get(n, jnp.zeros(columns, self._dtype())) for n in (0, -1, 1))
-            if offsets <= {0}:
-                return lineax.DiagonalLinearOperator(main)
-            return lineax.TridiagonalLinearOperator(main, lower[: rows - 1], upper[1:])
+    def apply(self, tangent: ArrayLike) -> jax.Array:
+        """``block @ tangent``: the Jacobian times a tangent of the input, without making the Jacobian dense.
 
-        def applied(vector: jax.Array) -> jax.Array:
-            return jnp.ravel(self.apply(jnp.reshape(vector, inp_shape)))
+        Further axes of the tangent, behind those of the input, are columns that are multiplied one by one.
+        """
+        tangent, count = jnp.asarray(tangent), len(self.inp_shape)
+        if tangent.shape[:count] != self.inp_shape or tangent.ndim < count:
+            raise ValueError(f"the tangent has shape {tangent.shape}, but the input has {self.inp_shape}")
+        return _product(self, _matrix(tangent, count), whole=True).todense()
 
-        return lineax.FunctionLinearOperator(applied, jax.ShapeDtypeStruct((columns,), self._dtype()))
+    def apply_transposed(self, cotangent: ArrayLike) -> jax.Array:
+        """``cotangent @ block``: a cotangent of the output times the Jacobian, without making the Jacobian dense.
 
-    def apply(self, tangent: jax.Array) -> jax.Array:
-        """The Jacobian times a tangent of the input, without making the Jacobian dense."""
-        self._check_values()
-        tangent = jnp.asarray(tangent)
-        out_shape, inp_shape = self.parts[0].structure.out_shape, self.parts[0].structure.inp_shape
-        if tangent.shape != inp_shape:
-            raise ValueError(f"the tangent has shape {tangent.shape}, but the input has {inp_shape}")
-        nonzero = JacobianBlock(self._nonzero, self._dtype())
-        product = compose(nonzero, JacobianBlock((part.column(tangent),))) if nonzero.parts else None
-        return jnp.zeros(out_shape, self._dtype()) if product is None else product.todense()
+        Further axes of the cotangent, before those of the output, are rows that are multiplied one by one.
+        """
+        cotangent = jnp.asarray(cotangent)
+        count = cotangent.ndim - len(self.out_shape)
+        if count < 0 or cotangent.shape[count:] != self.out_shape:
+            raise ValueError(f"the cotangent has shape {cotangent.shape}, but the output has {self.out_shape}")
+        return _product(_matrix(cotangent, count), self, whole=True).todense()
 
     def transpose(self) -> "JacobianBlock":
         """The block with output and input exchanged."""
-        return JacobianBlock(tuple(each.transpose() for each in self.parts), self.dtype)
+        return JacobianBlock(tuple(each.transpose() for each in self.parts), self.given_dtype)
 
     @property
     def T(self) -> "JacobianBlock":
         """Like `transpose`."""
         return self.transpose()
 
-    def __matmul__(self, other: Any) -> Any:
-        """The product with another block, which is a block without structural zeros again, or with a tangent."""
-        if not isinstance(other, JacobianBlock):
-            return self.apply(other)
-        (out_shape, middle), (shape, inp_shape) = (_sides(block) for block in (self, other))
-        if middle != shape:
+    def after(self, other: "JacobianBlock") -> "JacobianBlock":
+        """``block @ other``: the chain rule, as a block without structural zeros."""
+        if self.inp_shape != other.out_shape:
             raise ValueError(
-                f"a block by an input of shape {middle} does not multiply one of an output of shape {shape}"
+                f"a block by an input of shape {self.inp_shape} does not multiply one of an output of shape "
+                f"{other.out_shape}"
             )
-        left, right = (JacobianBlock(block._nonzero, block._dtype()) for block in (self, other))
-        dtype = jnp.result_type(left._dtype(), right._dtype())
-        product = compose(left, right, whole=False) if left.parts and right.parts else None
-        if product is None:
-            return JacobianBlock.of(zero(out_shape, inp_shape), None, dtype)
-        return settled(product).mapped(lambda each: each, dtype)
+        return _product(self, other, whole=False)
+
+    def plus(self, other: "JacobianBlock") -> "JacobianBlock":
+        """``block + other``: the entries that either has."""
+        if (self.out_shape, self.inp_shape) != (other.out_shape, other.inp_shape):
+            raise ValueError(
+                f"a block from {self.inp_shape} to {self.out_shape} cannot be added to one from {other.inp_shape} to "
+                f"{other.out_shape}"
+            )
+        left, right = _operands(self, other)
+        parts = left.parts or right.parts or self.parts
+        total = add(left, right, whole=False) if left.parts and right.parts else JacobianBlock(parts)
+        return JacobianBlock(settled(total).parts, _dtype_of(self, other))
+
+    def scaled(self, factor: ArrayLike) -> "JacobianBlock":
+        """``factor * block``, for a number or an array without axes."""
+        self._check_values()
+        return self.mapped(lambda each: part.scaled(each, factor), jnp.result_type(self.dtype, factor))
+
+    def has_same_pattern(self, other: "JacobianBlock") -> bool:
+        """Whether two blocks have the same shapes, and entries that can differ from zero at the same places."""
+        if (self.out_shape, self.inp_shape) != (other.out_shape, other.inp_shape):
+            return False
+        if self.is_dynamic or other.is_dynamic:
+            return self.structure == other.structure
+        pairs = zip(self.indices(), other.indices(), strict=True)
+        return self.structure == other.structure or all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
     def mapped(self, change: Callable[[Part], Part], dtype: Any = None) -> "JacobianBlock":
         """The block with every part changed."""
-        return JacobianBlock(tuple(map(change, self.parts)), self.dtype if dtype is None else dtype)
+        return JacobianBlock(tuple(map(change, self.parts)), self.given_dtype if dtype is None else dtype)
 
     def renamed(self, prefix: Hashable) -> "JacobianBlock":
         """The block with longer names for its lists, that those of other blocks do not have."""
         return self.mapped(lambda each: each.renamed(prefix)) if any(each.lists for each in self.parts) else self
 
-    def __repr__(self):
+    def __str__(self):
         return f"JacobianBlock({self.structure}, shape={self.shape}, stores={self.structure.stored})"
 
-    def _found(self, flat: bool) -> tuple[jax.Array, list[jax.Array]]:
+    def __repr__(self):
+        small = prod(self.out_shape) <= _DRAWN_ROWS and prod(self.inp_shape) <= _DRAWN_COLUMNS
+        return "\n".join([str(self), *(self.sparsity.picture() if small and not self.is_dynamic else [])])
+
+    def entries_when_run(self, flat: bool) -> tuple[jax.Array, list[jax.Array]]:
         """The numbers of all terms and their places, some of which are known only when run and may be the same."""
         self._check_values()
-        numbers = jnp.concatenate([each.data(self._dtype()) for each in self._nonzero])
+        numbers = jnp.concatenate([each.data(self.dtype) for each in self._nonzero])
         places = zip(*(each.positions(flat) for each in self._nonzero), strict=True)
         return numbers, [jnp.concatenate(place) for place in places]
 
@@ -312,20 +290,43 @@ class JacobianBlock:
     def _nonzero(self) -> tuple[Part, ...]:
         return tuple(each for each in self.parts if each.structure.scale != 0.0)
 
-    def _dtype(self):
-        if self.dtype is not None:
-            return self.dtype
-        known = [each.number_type() for each in self.parts if each.values is not None or each.dtype is not None]
-        return jnp.result_type(*known or [float])
-
     def _check_values(self) -> None:
         for each in self.parts:
             each.check_values()
 
 
-def _sides(block: JacobianBlock) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shapes of the output and of the input."""
-    return block.parts[0].structure.out_shape, block.parts[0].structure.inp_shape
+def _dtype_of(*blocks: JacobianBlock) -> Any:
+    """The dtype of a block, or of the sum or product of several. Known numbers alone do not decide it."""
+    known = [block.given_dtype for block in blocks if block.given_dtype is not None]
+    rest = [each for block in blocks if block.given_dtype is None for each in block.parts]
+    known += [each.number_type() for each in rest if each.values is not None or each.dtype is not None]
+    return jnp.result_type(*known or [float])
+
+
+def _matrix(array: jax.Array, rows: int) -> JacobianBlock:
+    """An array as a block of which the first so many axes are the output's."""
+    return JacobianBlock((part.matrix(array, rows),), array.dtype)
+
+
+def _product(left: JacobianBlock, right: JacobianBlock, whole: bool) -> JacobianBlock:
+    """One block after the other; a block without entries where none meet."""
+    dtype, out_shape, inp_shape = _dtype_of(left, right), left.out_shape, right.inp_shape
+    left, right = _operands(left, right)
+    product = compose(left, right, whole) if left.parts and right.parts else None
+    if product is None:
+        return JacobianBlock.of(zero(out_shape, inp_shape), None, dtype)
+    return JacobianBlock(settled(product).parts, dtype)
+
+
+def _operands(left: JacobianBlock, right: JacobianBlock) -> tuple[JacobianBlock, JacobianBlock]:
+    """Two blocks without terms that are zero, and with different names for different lists."""
+    left._check_values()
+    right._check_values()
+    left, right = (JacobianBlock(block._nonzero, block.given_dtype) for block in (left, right))
+    known = {name: array for each in left.parts for name, array in each.lists.items()}
+    while any(known.get(name, array) is not array for each in right.parts for name, array in each.lists.items()):
+        right = right.renamed("right")
+    return left, right
 
 
 def _worth_scattering(structure: AnyStructure) -> bool:
@@ -373,7 +374,7 @@ def mirrored(block: JacobianBlock) -> JacobianBlock:
         first = seen.get(each.structure.transposed)
         parts.append(part.mirrored(each) if first is None else first.transpose())
         seen[each.structure] = parts[-1]
-    return JacobianBlock(tuple(parts), block.dtype)
+    return JacobianBlock(tuple(parts), block.given_dtype)
 
 
 def as_pattern(block: JacobianBlock) -> JacobianBlock:

@@ -12,13 +12,14 @@ from jax.tree_util import tree_leaves, tree_map, tree_unflatten
 from .api import jacve
 from .block import JacobianBlock
 from .errors import JacobianMismatch
+from .order import OrderLike
 from .trace import positions
 
 
 def check_jacobian(
-    function: Callable,
+    function: Callable[..., object],
     *args: Any,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     probes: int = 3,
@@ -43,7 +44,7 @@ def check_jacobian(
         full = list(args)
         for number, argument in zip(numbers, chosen, strict=True):
             full[number] = argument
-        result = function(*full, **kwargs)
+        result: Any = function(*full, **kwargs)
         return result[0] if has_aux else result
 
     chosen = tree_map(jnp.asarray, tuple(args[number] for number in numbers))

@@ -69,11 +69,16 @@ class Sparsity:
     def __repr__(self):
         rows, columns = self.shape
         share = self.nnz / max(1, rows * columns)
-        lines = [f"Sparsity({rows}×{columns}, {self.nnz:,} entries, {share:.2g} of all)"]
+        title = f"Sparsity({rows}×{columns}, {self.nnz:,} entries, {share:.2g} of all)"
+        return "\n".join([title, *self.picture()])
+
+    def picture(self) -> list[str]:
+        """The matrix as lines of text, with a square for every entry, or for every part of the matrix that has any."""
+        rows, columns = self.shape
         height, width = min(rows, _ROWS), min(columns, _COLUMNS)
-        picture = np.full((height, width), "·")
-        picture[self.rows * height // max(1, rows), self.columns * width // max(1, columns)] = "■"
-        return "\n".join([*lines, *("".join(row) for row in picture)])
+        drawn = np.full((height, width), "·")
+        drawn[self.rows * height // max(1, rows), self.columns * width // max(1, columns)] = "■"
+        return ["".join(row) for row in drawn]
 
 
 def known_entries(structure: Structure) -> Recast:

@@ -6,12 +6,11 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from .accuracy import Accuracy
-from .accuracy import accuracy as measure
-from .backend import BackendChoice, choice_of_kernel
+from .accuracy import Accuracy, accuracy as measure
+from .backend import Backend, BackendChoice, choice_of_kernel
 from .bundles import AnyEdge
 from .graph import ComputationGraph, Vertex
-from .order import Order
+from .order import Order, OrderLike
 from .pipeline import Pipeline
 from .plan import Cost, Plan
 from .presets import BASELINES
@@ -172,12 +171,12 @@ class Explanation:
 
 
 def explain(
-    function: Callable,
+    function: Callable[..., object],
     *args: Any,
-    order: Any = "auto",
+    order: OrderLike = "auto",
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    backend: str = "auto",
+    backend: Backend = "auto",
     accuracy: bool = False,
     **kwargs: Any,
 ) -> Explanation:

@@ -10,7 +10,7 @@ from typing import Any
 from .bound import lower_bound
 from .bundles import AnyEdge, Bundle, Passage
 from .errors import OrderError
-from .order import Order
+from .order import Order, OrderLike
 from .plan import Cost, Edge, Plan, make_plan
 from .terms import terms_of
 
@@ -133,7 +133,7 @@ class ComputationGraph:
         """Graphs are equal if they have the same plans, so that calling a function again does not plan again."""
         return isinstance(other, ComputationGraph) and self._content == other._content
 
-    def plan(self, order: Any = "auto", whole: bool = True) -> Plan:
+    def plan(self, order: OrderLike = "auto", whole: bool = True) -> Plan:
         """The products and sums that eliminating in this order takes; see `graphax.Plan`.
 
         With ``whole``, blocks of small arrays are kept whole where that is quicker; without, no entry is stored that
@@ -159,7 +159,7 @@ class ComputationGraph:
         ordered = {passed[vertex]: self.loops[passed[vertex]].with_order(body) for vertex, body in order.bodies}
         return replace(self, edges={**self.edges, **ordered})
 
-    def cost(self, order: Any = "auto", counting: str = "folded") -> Cost:
+    def cost(self, order: OrderLike = "auto", counting: str = "folded") -> Cost:
         """What an elimination order costs: multiplications, additions, peak live elements."""
         return self.plan(order).cost(counting)
 

@@ -10,8 +10,9 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from .api import value_and_jacve
-from .backend import check_backend, compiled
+from .backend import Backend, check_backend, compiled
 from .errors import GraphaxError
+from .order import OrderLike
 from .trace import check_function
 
 
@@ -30,8 +31,12 @@ class NormalEquations(NamedTuple):
 
 
 def gauss_newton(
-    function: Callable, in_axes: Sequence[Any] | None = None, *, order: Any = "auto", backend: str = "auto"
-) -> Callable:
+    function: Callable[..., object],
+    in_axes: Sequence[Any] | None = None,
+    *,
+    order: OrderLike = "auto",
+    backend: Backend = "auto",
+) -> Callable[..., NormalEquations]:
     """The normal equations of the residuals ``function`` by its first argument.
 
     Where this is mapped it is one kernel: half of the matrix is computed, and the Jacobian never leaves registers.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import index
 from pathlib import Path
@@ -43,7 +43,7 @@ class Order:
     bodies: tuple[tuple[int, Order], ...] = ()
     form: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "vertices", tuple(index(vertex) for vertex in self.vertices))
         except TypeError:
@@ -52,7 +52,7 @@ class Order:
             ) from None
         object.__setattr__(self, "bodies", _bodies(self.bodies))
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the order as JSON."""
         name = os.fspath(path)
         try:
@@ -61,7 +61,7 @@ class Order:
             raise OrderError(f"the order file {name!r} cannot be written: {error.strerror}") from None
 
     @staticmethod
-    def load(path: str | os.PathLike) -> Order:
+    def load(path: str | os.PathLike[str]) -> Order:
         """Read an order that `save` wrote."""
         name = os.fspath(path)
         try:
@@ -77,7 +77,7 @@ class Order:
             ) from None
 
     @staticmethod
-    def of(order: Any, graph: ComputationGraph) -> Order:
+    def of(order: OrderLike, graph: ComputationGraph) -> Order:
         """Turn whatever names an order into an `Order` that fits ``graph``.
 
         A preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a finder: any function from
@@ -88,19 +88,23 @@ class Order:
             vertices = preset_vertices(order, graph)
             bodies = refined_bodies(graph, vertices) if order == "auto" and graph.has_loops else ()
             return graph.order(vertices, finder=order, bodies=bodies)
-        if callable(order):
-            order = order(graph)
-        return _checked(order if isinstance(order, Order) and order.fingerprint else _explicit(order, graph), graph)
+        found = order(graph) if callable(order) else order
+        return _checked(found if isinstance(found, Order) and found.fingerprint else _explicit(found, graph), graph)
 
     def fits(self, graph: ComputationGraph) -> bool:
         """Whether the order was made for this graph, for one of the same form, or for none in particular."""
         return self.fingerprint in ("", graph.fingerprint) or self.form == graph.form
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.vertices)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         return iter(self.vertices)
+
+
+OrderLike = str | os.PathLike[str] | Sequence[int] | Order | Callable[["ComputationGraph"], Iterable[int]]
+"""Whatever names an elimination order: a preset, the path of a saved order, vertex numbers, an `Order`, or a function
+from the graph to one of the last two."""
 
 
 def loaded(order: Any) -> Any:

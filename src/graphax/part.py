@@ -36,7 +36,7 @@ from .labelled import (
 )
 from .positions import highest, lowest
 from .products import Product
-from .structure import Recast, Structure, canonical, freed, renamed, turned
+from .structure import Recast, Structure, dense, freed, renamed, turned
 from .sums import Refinement, Sum, Union
 
 # XLA takes several times as long for entries by their places as for a choice between two arrays.
@@ -146,12 +146,23 @@ def mirrored(block: Part) -> Part:
     return replace(block, values=values, masks=())
 
 
-def column(tangent: jax.Array) -> Part:
-    """A tangent as a block without input axes."""
-    axes = [() if n == 1 else (whole(i, n),) for i, n in enumerate(tangent.shape)]
-    long = [i for i, n in enumerate(tangent.shape) if n != 1]
-    structure = canonical(axes, [], tangent.shape, long, None)[0]
-    return Part(structure, reshaped(tangent, [tangent.shape[i] for i in long]))
+def matrix(array: jax.Array, rows: int) -> Part:
+    """A dense array as a block of which the first so many axes are the output's."""
+    structure = dense(array.shape[:rows], array.shape[rows:])
+    return Part(structure, reshaped(array, structure.value_shape))
+
+
+def scaled(block: Part, factor: Any) -> Part:
+    """A part times a number, or an array without axes. A number that is known stays one."""
+    known = block.structure.scale
+    if known == 0.0:
+        return block
+    if known is not None and isinstance(factor, int | float):
+        return replace(block, structure=replace(block.structure, scale=known * factor, renaming=False))
+    block = settled(block)
+    structure = replace(block.structure, scale=None, renaming=False)
+    values = jnp.multiply(block.coefficient(), factor)
+    return replace(block, structure=structure, values=values, dtype=None)
 
 
 def perform(operation: Product | Sum | Union, left: Part, right: Part) -> Part:

@@ -13,8 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from . import products, sums
-from . import structure as structures
+from . import products, structure as structures, sums
 from .products import Product
 from .structure import Structure
 from .sums import Sum, Union

@@ -1,8 +1,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from graphax.axes import Digit, Disjoint, Relabelling, Unrepresentable, axis_size, point, whole
 from graphax.positions import chain, join, meet, progression

@@ -6,8 +6,7 @@ from math import factorial
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, note, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, note, settings, strategies as st
 
 import graphax as gx
 from graphax.bilinear import RandomDerivatives, entries_of

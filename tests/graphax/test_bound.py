@@ -5,8 +5,7 @@ from itertools import permutations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, note, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, note, settings, strategies as st
 
 import graphax as gx
 from graphax.bound import OBJECTIVES, vertex_bounds

@@ -1,7 +1,6 @@
 from itertools import combinations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from graphax.cut import minimum_cut
 

@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, note, settings, strategies as st
 
 import graphax as gx
 from graphax import Order, execute

@@ -6,8 +6,7 @@ from time import sleep
 import jax
 import jax.numpy as jnp
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import graphax as gx
 from alphagrad.tasks import TASKS

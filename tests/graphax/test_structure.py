@@ -4,11 +4,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from graphax import block as blocks
-from graphax import terms
+from graphax import block as blocks, terms
 from graphax.axes import Digit, axis_size, point, whole
 from graphax.block import JacobianBlock
 from graphax.positions import listed, progression

@@ -55,7 +55,7 @@ def jax_mode(name: str) -> Contender:
     return Contender(name, prepare)
 
 
-def elimination(order: str, backend: str) -> Contender:
+def elimination(order: str, backend: gx.Backend) -> Contender:
     """`graphax.jacve` with an order, by its name, on a backend."""
 
     def prepare(case: Case) -> Ready:

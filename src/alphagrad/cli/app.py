@@ -5,12 +5,13 @@ What a command needs is imported when it runs, so that help and completion come 
 
 import os
 import sys
-from importlib.metadata import version
 from textwrap import shorten
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from graphax.version import __version__
 
 from .bench import Bench
 from .examples import FIRST_STEPS, Command, write_examples
@@ -87,7 +88,7 @@ for command in (tasks, search, table, show, report, play, Train, Bench):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"alphagrad {version('graphax-alphagrad')}")
+        typer.echo(f"alphagrad {__version__}")
         raise typer.Exit
 
 

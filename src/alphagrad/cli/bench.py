@@ -179,9 +179,7 @@ class Bench:
         orders, backends, peers = map(_words, (self.orders, self.backend, self.peers))
         for order in orders:
             check_order(order)
-        for backend in backends:
-            check_backend(backend)
-        ours = [elimination(order, backend) for backend in backends for order in orders]
+        ours = [elimination(order, check_backend(backend)) for backend in backends for order in orders]
         return [floor(), *map(jax_mode, JAX_MODES), *ours, *(peer(name) for name in peers if name != "none")]
 
     def command(self) -> str:

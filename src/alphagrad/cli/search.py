@@ -39,8 +39,7 @@ def search(
 
     Ctrl-C ends the search with the best so far.
     """
-    from .. import Objective, best_known
-    from .. import search as run_search
+    from .. import Objective, best_known, search as run_search
     from ..finders.portfolio import FINDERS
     from .progress_line import ProgressLine
     from .target import find

@@ -41,7 +41,7 @@ class Objective:
         object.__setattr__(self, "weights", WEIGHTS.get(self.minimize, self.weights))
 
     @staticmethod
-    def of(minimize: "str | tuple[float, float] | Objective", counting: str = "folded") -> "Objective":
+    def of(minimize: "ObjectiveLike", counting: str = "folded") -> "Objective":
         """Read ``minimize=`` as users write it: a name, or a pair of weights for multiplications and additions."""
         if isinstance(minimize, Objective):
             return minimize
@@ -78,6 +78,10 @@ class Objective:
         if name == WEIGHTED:
             name = f"{self.weights[0]:g}·multiplications + {self.weights[1]:g}·additions"
         return f"{name} ({self.counting})"
+
+
+ObjectiveLike = str | tuple[float, float] | Objective
+"""What a search minimises: the name of a quantity, weights for multiplications and additions, or an `Objective`."""
 
 
 def _weights(given: object) -> tuple[float, float]:

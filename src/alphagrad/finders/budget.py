@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Literal
 
 from ..errors import SearchError
 
@@ -24,7 +24,7 @@ class Budget:
     seconds: float | None = None
     evaluations: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, limit in (("seconds", self.seconds), ("evaluations", self.evaluations)):
             if limit is not None and not isinstance(limit, Real):
                 raise SearchError(f"the {name} of a budget are a number, but are {limit!r}")
@@ -32,7 +32,7 @@ class Budget:
                 raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
 
     @staticmethod
-    def of(given: Any) -> "Budget":
+    def of(given: "BudgetLike") -> "Budget":
         """Read ``budget=`` as users write it: seconds, a `Budget`, or ``"certified"``."""
         if isinstance(given, Budget):
             return given
@@ -63,6 +63,10 @@ class Budget:
         return seconds >= self.most_seconds or evaluations >= (self.evaluations or math.inf)
 
 
+BudgetLike = float | Budget | Literal["certified"]
+"""How long a search may take: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """How a search stands: the best value found, and what no order is below."""
@@ -83,7 +87,7 @@ class Progress:
         """Evaluations a second."""
         return self.evaluations / self.seconds if self.seconds else 0.0
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{self.finder}: best {self.best:g}, at least {self.bound:g}, {self.seconds:.1f} s, "
             f"{self.evaluations:,} orders ({self.rate:,.0f}/s)"

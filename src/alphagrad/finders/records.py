@@ -14,12 +14,11 @@ from contextlib import suppress
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from graphax import ComputationGraph, GraphaxError, Order
 from graphax.files import cache_folder, replace_file
 
-from ..elimination.objective import Objective
+from ..elimination.objective import Objective, ObjectiveLike
 from ..elimination.problem import Problem
 from ..errors import SearchError
 from .result import SearchResult
@@ -38,7 +37,7 @@ def shipped_shelf() -> Path:
     return Path(str(resources.files(__package__))) / "best_known"
 
 
-def best_known(graph: ComputationGraph, objective: Any = "multiplications") -> Order | None:
+def best_known(graph: ComputationGraph, objective: ObjectiveLike = "multiplications") -> Order | None:
     """The best order on record for this very graph, or None.
 
     Looks at those that ship with the package, for all its tasks, and at those that searches on this machine have kept

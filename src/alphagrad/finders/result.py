@@ -66,7 +66,7 @@ class SearchResult:
         counting = self.objective.counting
         return [*((name, self.graph.cost(name, counting)) for name in presets), (self.order.finder, self.cost)]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Everything but the graph, as plain data."""
         return {
             "order": asdict(self.order),
@@ -83,7 +83,7 @@ class SearchResult:
             "bodies": [{"vertex": vertex, **body.as_dict()} for vertex, body in self.bodies],
         }
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [
             [name, cost.multiplications, cost.additions, cost.peak, f"{self.objective.value(cost):g}"]
             for name, cost in self.compared()

@@ -5,15 +5,15 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from graphax import ComputationGraph, GraphaxError, Order, build_graph
+from graphax import ComputationGraph, GraphaxError, Order, OrderLike, build_graph
 from graphax.trace import positions
 
-from ..elimination.objective import Objective
+from ..elimination.objective import Objective, ObjectiveLike
 from ..errors import SearchError, whole_number
 from ..tasks.task import Task
 from . import records
 from .bodies import search_bodies
-from .budget import Budget, Progress
+from .budget import Budget, BudgetLike, Progress
 from .fastest import COUNTED, MappedFunction, fastest
 from .pool import run_on
 from .portfolio import FINDERS
@@ -22,17 +22,17 @@ from .run import Trial, run
 
 
 def search(
-    target: Callable | ComputationGraph | Task,
+    target: Callable[..., object] | ComputationGraph | Task,
     *args: Any,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     simplify: bool = False,
-    budget: Any = 10,
-    minimize: Any = "multiplications",
+    budget: BudgetLike = 10,
+    minimize: ObjectiveLike = "multiplications",
     counting: str = "folded",
     method: str = "auto",
     seed: int = 0,
-    start: Any = None,
+    start: OrderLike | None = None,
     batch_axes: Sequence[int | None] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,

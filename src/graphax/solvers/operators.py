@@ -39,10 +39,10 @@ class BlockLinearOperator(lx.AbstractLinearOperator):
         return BlockLinearOperator(self.block.transpose(), lx.transpose_tags(self.tags))
 
     def in_structure(self) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(self._shapes()[1], self.block._dtype())
+        return jax.ShapeDtypeStruct(self._shapes()[1], self.block.dtype)
 
     def out_structure(self) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(self._shapes()[0], self.block._dtype())
+        return jax.ShapeDtypeStruct(self._shapes()[0], self.block.dtype)
 
     def _shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         structure = self.block.parts[0].structure
@@ -68,7 +68,7 @@ class BlockLinearOperator(lx.AbstractLinearOperator):
         size = self.in_size()
         places = np.arange(max(0, offset), size + min(0, offset))
         found = [row for at, row in zip(along.tolist(), numbers, strict=True) if at == offset]
-        return found[0][places] if found else jnp.zeros(len(places), self.block._dtype())
+        return found[0][places] if found else jnp.zeros(len(places), self.block.dtype)
 
 
 def _tagged(operator: BlockLinearOperator, tag: object) -> bool:

@@ -7,8 +7,7 @@ from itertools import permutations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, note, settings, strategies as st
 
 import graphax as gx
 from alphagrad.certificates.conditional_cuts import ConditionalCuts

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from alphagrad.elimination import structures
 from alphagrad.elimination.objective import Objective
@@ -25,11 +24,11 @@ from alphagrad.game import (
     make_tables,
     observe,
     play,
+    rules as game,
     sizes_of,
     stack_tables,
     step,
 )
-from alphagrad.game import rules as game
 from alphagrad.game.rules import ELIMINATED_TYPE
 from alphagrad.game.tables import OTHER_TYPE
 from alphagrad.tasks import TASKS

@@ -5,8 +5,7 @@ import pickle
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import graphax as gx
 from alphagrad.errors import AlphagradError

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, signal, special
 
-from alphagrad.tasks import MIDDLE, SCIENTIFIC, TASKS, UNSEEN, get
-from alphagrad.tasks import scientific_functions as functions
+from alphagrad.tasks import MIDDLE, SCIENTIFIC, TASKS, UNSEEN, get, scientific_functions as functions
 
 from ...graphax.comparing import assert_same
 from .jacobians import by_elimination_and_by_jax

@@ -1,5 +1,4 @@
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from graphax.native.schedule import pressure, schedule
 from graphax.native.statements import Statement
