@@ -4,7 +4,8 @@
 #   make slow   long proofs and long training runs, which CI runs as well
 #   make gpu    tests, random programs and benchmarks on an NVIDIA GPU, with whatever Python has JAX for it:
 #               make gpu GPU_PYTHON=python3; writes benchmarks/measured/latest.json
-#   make docs   run the pages of the documentation, and write down what they print and draw
+#   make docs   build the documentation as a web site in site/
+#   make pages  run the pages of the documentation, and write down what they print and draw
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -14,10 +15,12 @@ JAX    ?=
 PIN    := $(if $(JAX),'jax==$(JAX)')
 # The first one that reads dependency groups.
 PIP    := pip>=25.1
+# The site is built in an environment of its own.
+SITE_VENV ?= .venv-docs
 
 GPU_PYTHON ?= $(BIN)/python
 
-.PHONY: demo test slow lint bench gpu docs clean
+.PHONY: demo test slow lint bench gpu docs pages clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -45,8 +48,14 @@ gpu:
 	$(GPU_PYTHON) benchmarks/gpu_programs.py
 	$(GPU_PYTHON) benchmarks/gpu.py --output benchmarks/measured/latest.json
 
-docs: $(VENV)/.test
+docs: $(SITE_VENV)/.site
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict --quiet
+	@echo "The site is in site/index.html."
+
+pages: $(VENV)/.test
 	$(BIN)/python docs/api_reference.py
+	$(BIN)/python docs/charts.py
+	$(BIN)/python docs/notebook.py
 	$(BIN)/python docs/pages.py
 
 $(VENV)/bin/python:
@@ -63,5 +72,10 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev -e '.[solvers,rl,plot]' $(PIN)
 	@touch $@ $(VENV)/.demo
 
+$(SITE_VENV)/.site: docs/requirements.txt
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(SITE_VENV) site

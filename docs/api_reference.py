@@ -19,7 +19,7 @@ PATH = Path(__file__).resolve().parent / "api.md"
 MODULES = ("graphax", "graphax.solvers", "alphagrad", "alphagrad.plot")
 INTRODUCTION = """# API reference
 
-Generated from docstrings by `docs/api_reference.py`; `make docs` writes it again. Examples are in the other
+Generated from docstrings by `docs/api_reference.py`; `make pages` writes it again. Examples are in the other
 [pages](README.md).
 """
 WIDTH = 100

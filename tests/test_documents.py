@@ -1,6 +1,9 @@
 """The code in the documents runs and prints what they show; what they name exists; the reference is up to date."""
 
 import api_reference
+import charts
+import matplotlib
+import notebook
 import pages
 import pytest
 
@@ -18,12 +21,26 @@ def test_code_prints_what_is_shown(page):
         for block, printed in pages.run(page):
             # Commands print times, too, so what they print is shown only where it is the same each time.
             if block.language == "python" or block.output:
-                assert printed == block.output, f"{page}:{block.line}; `make docs` writes down what is printed now"
+                assert printed == block.output, f"{page}:{block.line}; `make pages` writes down what is printed now"
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
 def test_what_is_linked_exists(page):
     assert pages.broken_links(page) == []
+
+
+@pytest.mark.parametrize("path", notebook.NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_print_what_they_show(path):
+    with pages.workshop():
+        for cell, printed in notebook.run(path):
+            assert printed == notebook.shown(cell), "`make pages` writes down what is printed now"
+
+
+def test_charts_can_be_drawn_again(tmp_path):
+    matplotlib.use("Agg")
+    drawn = charts.draw(tmp_path)
+    assert all((charts.IMAGES / path.name).is_file() for path in drawn)
+    assert sum(charts.elimination_costs([2, 3, 4, 1, 5])) == 13
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
@@ -38,7 +55,7 @@ def test_the_index_has_every_page():
 
 
 def test_the_reference_is_that_of_the_docstrings():
-    assert api_reference.PATH.read_text(encoding="utf-8") == api_reference.reference(), "`make docs` writes it again"
+    assert api_reference.PATH.read_text(encoding="utf-8") == api_reference.reference(), "`make pages` writes it again"
 
 
 @pytest.mark.parametrize(
