@@ -34,6 +34,7 @@ def test_a_way_of_jax_that_fails_does_not_count():
         compare({"jacfwd": fails, OURS: lambda x: x}, [1.0], 1e-9, 3)
 
 
+@pytest.mark.slow
 def test_first_calls_can_be_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
     gx.hessve(lambda x: jnp.prod(jnp.sin(x)))(jnp.ones(3))

@@ -64,7 +64,7 @@ def groups_of(graph, shuffle):
 
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=120)
+@settings(thorough, max_examples=40)
 def test_no_random_order_beats_a_group(program, shuffle):
     note(program)
     graph = graph_of(program, *program.arguments())
@@ -74,7 +74,7 @@ def test_no_random_order_beats_a_group(program, shuffle):
 
 
 @given(graph=scalar_graphs(), shuffle=st.randoms(use_true_random=False))
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=30)
 def test_scalar_graphs_with_known_numbers(graph, shuffle):
     note(graph.edges)
     assume(graph.intermediates)

@@ -155,6 +155,7 @@ def test_bounds_can_be_changed_without_harm():
     assert vertex_bounds(graph) == {1: 1}
 
 
+@pytest.mark.slow
 def test_long_chains_take_seconds():
     count = 5_000
     edges = {(n + 1, n): EDGES["values"] for n in range(count)}

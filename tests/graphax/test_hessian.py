@@ -244,6 +244,7 @@ def test_entries_that_several_terms_share_are_not_mirrored(function, sparse):
     assert_same(got.todense() if sparse else got, jax.hessian(function)(x), 1e-12)
 
 
+@pytest.mark.slow
 def test_few_parameters_of_long_data_are_left_to_jax():
     """Elimination has a sum for every pair of parameters, which XLA makes a loop over all data of."""
     data = np.linspace(0.1, 2.0, 300)
@@ -264,6 +265,7 @@ def test_few_parameters_of_long_data_are_left_to_jax():
     assert plain_hessian(hessian_program(Pipeline(loss, args, {}, Request((0, 1)), "rev"))) is None
 
 
+@pytest.mark.slow
 def test_bands_of_middle_size_are_written_at_once():
     """LUKSAN14LS of CUTEst: an array is not added for each of many terms that have few entries."""
 
@@ -298,6 +300,7 @@ def _fit(model):
     return lambda x: jnp.sum((model(x, times) - np.cos(times)) ** 2)
 
 
+@pytest.mark.slow
 def test_fits_to_long_data_are_left_to_jax_before_anything_is_planned(monkeypatch):
     """OSBORNEB of CUTEst: planning a kernel in vain took three times as long as all that JAX does."""
     loss = _fit(lambda x, t: x[0] * jnp.exp(-x[1] * t) + x[2] * jnp.sin(x[3] * t))

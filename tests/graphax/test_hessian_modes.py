@@ -44,6 +44,7 @@ def test_passes_are_a_program_of_all_derivatives():
     assert_same([block for row in rows[0] for block in row], jax.tree.leaves(hessian))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [None, 3])
 @pytest.mark.parametrize("way", ["hessve", "value_grad_hess"])
 def test_long_functions_are_passed_through_in_a_loop(monkeypatch, batch, way):

@@ -145,6 +145,7 @@ def test_long_loops_are_not_run_beforehand():
     assert not isinstance(folded.equations[-1].invars[1], Literal)
 
 
+@pytest.mark.slow
 def test_indices_that_a_search_finds_are_those_of_a_sparse_block():
     """HADAMARD of CUTEst: what is below the diagonal of a product, by indices that `jnp.searchsorted` finds."""
 

@@ -136,7 +136,7 @@ def test_add_is_the_matrix_sum(data, out, inp):
     np.testing.assert_allclose(matrix(blocks.add(left, right)), matrix(left) + matrix(right), atol=1e-12)
 
 
-@pytest.mark.parametrize("saving", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 512))])
+@pytest.mark.parametrize("saving", [pytest.param(n, marks=pytest.mark.slow) for n in (0, 4, 512)])
 @given(st.data(), shapes, shapes, shapes)
 @settings(deadline=None, max_examples=5)
 def test_sums_of_terms_and_lists_multiply_and_add(saving, data, out, middle, inp):

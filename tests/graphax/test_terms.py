@@ -124,6 +124,7 @@ def test_small_arrays_are_kept_whole(name):
     np.testing.assert_allclose(gx.jacve(function)(x), jax.jacfwd(function)(x), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_large_dense_arrays_of_few_entries():
     """Written in one go, also where terms share entries."""
     function = lambda x: jnp.roll(x, 1) * jnp.roll(x, -2) + x.at[INDEX[:9]].add(x[:9] ** 2) + x[0]
@@ -183,6 +184,7 @@ def test_lists_that_coincide_become_one():
     assert block.structure.stored <= 900
 
 
+@pytest.mark.slow
 def test_sums_that_are_read_often_are_computed_once():
     """HADAMALS of CUTEst: XLA would sum what is gathered side by side anew for each entry of the Hessian."""
     rows, columns = np.tril_indices(8)

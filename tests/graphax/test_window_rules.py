@@ -91,6 +91,7 @@ def test_random_window_sums(drawn, order):
     check(lambda x: jnp.sin(lax.reduce_window(x, 0.0, lax.add, *how)), array(*shape), order)
 
 
+@pytest.mark.slow
 @given(windows(), st.sampled_from(["max", "min", "gradient"]), st.sampled_from(ORDERS))
 @settings(max_examples=8, deadline=None)
 def test_random_choices_over_windows(drawn, kind, order):

@@ -71,6 +71,7 @@ def test_the_best_order_is_imitated_or_else_reverse_mode(self_play):
         np.testing.assert_array_equal(taught[game], policies[game])
 
 
+@pytest.mark.slow
 def test_a_network_on_the_graph_learns_several_tasks_and_plays_them(tmp_path):
     config = replace(
         ALPHAZERO, environments=4, simulations=4, network=GRAPH, scaling="linear", value_units="reference",

@@ -117,6 +117,7 @@ def test_another_configuration_is_refused(enzymes):
     assert "simulations is 4 there and 5 here" in result.stderr
 
 
+@pytest.mark.slow
 def test_several_seeds_are_runs_of_their_own(tmp_path):
     command = training_of("ppo", "EnzymeReaction", "--iterations", "1", "--seeds", "4,9", "--results", tmp_path)
     runs = json.loads(answered(*command, "--json"))["runs"]

@@ -129,6 +129,7 @@ def _write_many(folder, orders):
     return seen
 
 
+@pytest.mark.slow
 def test_many_processes_may_write_at_once(tmp_path):
     graph = TASKS["RobotArm_6DOF"].graph()
     orders = [["fwd", "rev"], ["rev", "markowitz"], ["markowitz", "preelim_rev", "fwd"]]

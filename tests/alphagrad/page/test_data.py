@@ -178,6 +178,7 @@ def test_bodies_are_graphs_with_the_orders_that_pass_them(name, counting):
     assert len({body["title"] for body in data["bodies"]}) == 2
 
 
+@pytest.mark.slow
 def test_bodies_know_where_they_come_from():
     for body in page_data(view_of("lorenz"))["bodies"]:
         assert any(vertex["where"].startswith("views.py:") for vertex in body["vertices"])

@@ -60,6 +60,7 @@ def test_arguments_fit_the_task(task):
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(task.function(*other)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ALL.values(), ids=ALL)
 def test_tasks_run_on_batches(task):
     points = [task.arguments(seed=seed) for seed in range(2)]

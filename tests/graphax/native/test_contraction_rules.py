@@ -40,7 +40,9 @@ def _product(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("computed", [False, True], ids=["given", "computed"])
+@pytest.mark.parametrize(
+    "computed", [pytest.param(False, id="given"), pytest.param(True, id="computed", marks=pytest.mark.slow)]
+)
 def test_equal_to_xla(name, computed):
     product, operands = _product(name)
 
@@ -153,6 +155,7 @@ def test_constants_are_tables():
 sizes = st.integers(1, 12)
 
 
+@pytest.mark.slow
 @given(st.tuples(sizes, sizes, sizes, st.integers(1, 3)), st.sampled_from([1, 4, 60, 300]))
 @settings(deadline=None, max_examples=25)
 def test_of_any_size(shape, written_out):

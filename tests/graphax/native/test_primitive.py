@@ -227,6 +227,7 @@ def test_a_kernel_may_be_all_there_is_to_a_loop(way):
     assert_same(jax.jit(run(step))(*start), jax.jit(run(plain))(*start), 1e-12)
 
 
+@pytest.mark.slow
 def test_long_code_is_cut_into_blocks_and_computes_the_same():
     """Blocks end where nothing but what comes next can follow; a loop among them is no exception."""
 

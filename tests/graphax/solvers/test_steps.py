@@ -39,6 +39,7 @@ def same_steps(solver, field=robertson, start=START, args=RATES, **settings):
     return got
 
 
+@pytest.mark.slow
 def test_the_same_steps_to_the_same_end():
     _, steps, result = same_steps(diffrax.Kvaerno3())
     assert steps.min() > 3
