@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .agents.networks import GraphNetworkConfig as GraphNetworkConfig, NetworkConfig as NetworkConfig
     from .agents.ppo import PPOConfig as PPOConfig
     from .agents.training import TrainingProgress as TrainingProgress, TrainingResult as TrainingResult, train as train
+    from .bench.compare import compare as compare
+    from .bench.report import BenchmarkReport as BenchmarkReport
     from .elimination.objective import Objective as Objective, ObjectiveLike as ObjectiveLike
     from .errors import (
         AlphagradError as AlphagradError,
@@ -34,6 +36,8 @@ _PLACES = {
     "agents.networks": ("GraphNetworkConfig", "NetworkConfig"),
     "agents.ppo": ("PPOConfig",),
     "agents.training": ("TrainingProgress", "TrainingResult", "train"),
+    "bench.compare": ("compare",),
+    "bench.report": ("BenchmarkReport",),
     "elimination.objective": ("Objective", "ObjectiveLike"),
     "errors": ("AlphagradError", "NotEnoughMemoryError", "SearchError", "TaskError"),
     "finders.budget": ("Budget", "BudgetLike", "Progress"),

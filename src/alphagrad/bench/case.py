@@ -59,7 +59,7 @@ class Case:
         """Arguments for the whole batch, the same in every run."""
         rng = np.random.default_rng(0)
         return tuple(
-            np.asarray(x * (1 + SPREAD * rng.normal(size=(self.batch, *x.shape))) if has_batch else x, self.dtype)
+            of_dtype(_around(x, self.batch, rng) if has_batch else x, self.dtype)
             for x, has_batch in zip(self.task.arguments(self.scale), self.batched, strict=True)
         )
 
@@ -81,6 +81,21 @@ class Case:
         """What the arrays of the Jacobian look like, in JAX's order."""
         jacobian = self.over_batch(jax.jacrev(self.function, self.task.argnums))
         return jax.tree.leaves(jax.eval_shape(jacobian, *self.points))
+
+
+def _around(x: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """So many points near one; whole numbers are the same at all of them."""
+    shape = (count, *x.shape)
+    return x * (1 + SPREAD * rng.normal(size=shape)) if _is_real(x) else np.broadcast_to(x, shape)
+
+
+def of_dtype(x: np.ndarray, dtype: str) -> np.ndarray:
+    """Real numbers in the precision that is measured; whole numbers as they are."""
+    return np.asarray(x, dtype) if _is_real(x) else x
+
+
+def _is_real(x: np.ndarray) -> bool:
+    return jax.dtypes.issubdtype(x.dtype, np.floating)
 
 
 def of_table(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:

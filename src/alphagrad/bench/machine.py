@@ -2,11 +2,15 @@
 
 import os
 import platform
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+# As in graphax.native.disk, which is too heavy to import for the help.
+CACHE_VARIABLE = "GRAPHAX_CACHE"
 PACKAGES = ("jax", "jaxlib", "numpy", "llvmlite", "casadi", "asdex", "graphax-alphagrad")
 
 
@@ -38,6 +42,19 @@ class Machine:
         limit = "" if self.threads is None else f", at most {self.threads} threads"
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         return f"{self.cores} cores of {self.processor}{limit}, on {', '.join(self.devices)}; {versions}"
+
+
+@contextmanager
+def empty_kernel_cache() -> Iterator[None]:
+    """A folder for kernels of this run alone: those of earlier ones would hide what compiling them takes."""
+    usual = os.environ.get(CACHE_VARIABLE)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            del os.environ[CACHE_VARIABLE]
+            os.environ.update({} if usual is None else {CACHE_VARIABLE: usual})
 
 
 def _cores() -> int:

@@ -11,7 +11,7 @@ from graphax import GraphaxError
 from graphax.accuracy import relative_error
 
 from ..runtime.timing import Timing, take_turns
-from .case import Case
+from .case import Case, of_dtype
 from .contender import Contender, Ready
 
 # Points of a batch that are compared with float64; with more of them little is learnt.
@@ -133,7 +133,7 @@ def exact_entries(case: Case, count: int = POINTS) -> list[np.ndarray]:
     In the mode that has fewer passes to make, of which the other is hopeless for large networks.
     """
     with jax.enable_x64(True):
-        args = [np.asarray(x, np.float64) for x in case.first(count)]
+        args = [of_dtype(x, "float64") for x in case.first(count)]
         example = case.task.arguments(case.scale)
         outputs = sum(prod(x.shape) for x in jax.tree.leaves(jax.eval_shape(case.function, *example)))
         inputs = sum(example[number].size for number in case.task.argnums)

@@ -10,9 +10,9 @@ from typing import Any
 
 from graphax.table import table
 
-from .. import tasks
 from ..errors import AlphagradError
 from ..runtime.timing import Timing
+from ..tasks.task import Task
 from .case import Case
 from .contender import FLOOR, JAX_MODES
 from .machine import Machine
@@ -23,12 +23,21 @@ FORMAT = "alphagrad bench 1"
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """Measurements, and what they depend on."""
+    """Measurements, and what they depend on; prints as tables.
+
+    Attributes:
+        machine: the processor, and the versions of packages.
+        command: what asked for the measurements.
+        measurements: what each contender does on each case.
+        interrupted: whether some are missing.
+        advice: what to use, a sentence for each case of a user's function.
+    """
 
     machine: Machine
     command: str
     measurements: tuple[Measurement, ...]
     interrupted: bool = False
+    advice: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -37,12 +46,14 @@ class BenchmarkReport:
             "machine": asdict(self.machine),
             "interrupted": self.interrupted,
             "measurements": [_as_dict(each) for each in self.measurements],
+            **({"advice": list(self.advice)} if self.advice else {}),
         }
 
     def __str__(self):
         parts = [str(self.machine), *map(_case_table, by_case(self.measurements))]
         parts.append(_summary(self.measurements) if len(by_case(self.measurements)) > 1 else "")
         parts.append("Interrupted; this is what there was." if self.interrupted else "")
+        parts.append("\n".join(self.advice))
         return "\n\n".join(part for part in parts if part)
 
 
@@ -107,15 +118,16 @@ def _as_dict(row: Measurement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measurements_in(document: dict[str, Any]) -> list[Measurement]:
-    """What `BenchmarkReport.as_dict` made data of."""
+def measurements_in(document: dict[str, Any], chosen: Sequence[Task]) -> list[Measurement]:
+    """What `BenchmarkReport.as_dict` made data of, as far as it is about these tasks."""
+    named = {task.name: task for task in chosen}
     return [
         Measurement(
-            Case(tasks.get(row["task"]), row["batch"], row["scale"], row["dtype"]), row["contender"],
+            Case(named[row["task"]], row["batch"], row["scale"], row["dtype"]), row["contender"],
             row["seconds"] and Timing(**row["seconds"]), row["compile_seconds"], row["memory_bytes"],
             row["relative_error"], row["reason"],
         )
-        for row in document["measurements"]
+        for row in document["measurements"] if row["task"] in named
     ]  # fmt: skip
 
 

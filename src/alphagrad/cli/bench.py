@@ -4,28 +4,26 @@ import json
 import os
 import shlex
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import SearchError
-from .options import AsJson, Quiet, TaskNames, check_positive, option, picture_of
+from .options import Argnums, Args, AsJson, Quiet, TargetNames, check_positive, option, picture_of
 from .output import answer, check_plot, check_writable, interrupted, save_plot
 
 if TYPE_CHECKING:
     from ..bench.case import Case
     from ..bench.contender import Contender
-    from ..bench.measure import Measurement
+    from ..bench.measure import Benchmark, Measurement
+    from ..tasks.task import Task
 
 
-# As in graphax.native.disk, which is too heavy to import for the help.
-CACHE_VARIABLE = "GRAPHAX_CACHE"
 ALL_ORDERS = "fwd,rev,markowitz,paper,best,auto"
 BATCHES = "Batch sizes, such as 1,512; 1 is without vmap. Default: the paper's."
 FIGURES = "Over batches and sizes, as in the paper's figures."
@@ -47,11 +45,15 @@ class Check(StrEnum):
 class Bench:
     """Measure Jacobians beside JAX's modes and other packages.
 
-    As in the paper's table 2 and its figures; times are medians over rounds. Ctrl-C prints what is there so far. What
-    --save wrote until then stays, and the same command goes on.
+    Tasks are measured as in the paper's table 2 and its figures. A function of your own is measured at one point and at
+    512, and a line of advice says whether to use graphax for it. Times are medians over rounds.
+
+    Ctrl-C prints what is there so far. What --save wrote until then stays, and the same command goes on.
     """
 
-    names: TaskNames = None
+    names: TargetNames = None
+    args: Args = None
+    argnums: Argnums = None
     batch: Annotated[str | None, option("N,N", BATCHES)] = None
     scale: Annotated[str | None, option("N,N", "Sizes of networks, such as 1,16. Default: the paper's.")] = None
     figures: Annotated[bool, typer.Option("--figures", help=FIGURES)] = False
@@ -62,6 +64,7 @@ class Bench:
     repeat: Annotated[int, option("N", "Rounds, in each of which everyone has a turn.")] = 100
     seconds: Annotated[float, option("N", "After which a case has had enough rounds.")] = 20.0
     threads: Annotated[int | None, option("N", "Threads that JAX and kernels may use. Default: all.")] = None
+    budget: Annotated[float, option("SECONDS", "For the search of the best order of a function of yours.")] = 2.0
     check: Annotated[Check | None, typer.Option(help=CHECK)] = None
     save: Annotated[Path | None, option("FILE.json", "Write all measurements to this file.")] = None
     plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None
@@ -71,7 +74,9 @@ class Bench:
     def run(self) -> None:
         self._check()
         _limit_threads(1 if self.check is Check.casadi else self.threads)
-        with _empty_cache():
+        from ..bench.machine import empty_kernel_cache
+
+        with empty_kernel_cache():
             code = self._measure()
         raise typer.Exit(code)
 
@@ -81,12 +86,22 @@ class Bench:
             raise SearchError("--figures has batches and sizes of its own; give it or --batch and --scale, not both")
         if self.check and (self.figures or self.batch or self.scale):
             raise SearchError("--check has batches and sizes of its own; leave out --figures, --batch and --scale")
-        check_positive(repeat=self.repeat, seconds=self.seconds, threads=self.threads)
+        check_positive(repeat=self.repeat, seconds=self.seconds, threads=self.threads, budget=self.budget)
+        if self._own and (self.figures or self.scale or self.check):
+            raise SearchError(f"{self._own[0]}: --figures, --scale and --check are for tasks; a function has --batch")
+        if not self._own and (self.args or self.argnums):
+            raise SearchError("--args and --argnums are for a function of yours, as module:function")
         check_writable("--save", self.save, (".json",))
         check_plot(self.plot)
 
+    @property
+    def _own(self) -> list[str]:
+        """The names that are functions of the user's."""
+        return [name for name in self.names or () if ":" in name]
+
     def _measure(self) -> int:
         """Measure, tell of it, and say how the process ends."""
+        from ..bench.advice import advice
         from ..bench.machine import Machine
         from ..bench.measure import Benchmark, Effort
         from ..bench.promises import PROMISES, as_text, check
@@ -96,6 +111,9 @@ class Bench:
 
         promise = None if self.check is None else PROMISES[self.check]
         machine = Machine.here(promise.threads if promise and promise.threads else self.threads)
+        own = self._own_tasks()
+        named = [name for name in self.names or () if name not in self._own]
+        shipped = select(named) if named or not own else []
 
         # A file that a run leaves before its end says that it was interrupted, and the same command goes on.
         def unfinished(measured: "Sequence[Measurement]") -> dict[str, Any]:
@@ -106,13 +124,16 @@ class Bench:
                 Effort(self.repeat, self.seconds),
                 line.show,
                 keep=lambda measured: self._write(unfinished(measured)),
-                earlier=[] if promise else self._earlier(unfinished([]), line.say),
+                earlier=[] if promise else self._earlier(unfinished([]), [*shipped, *own], line.say),
             )
             if promise:
                 findings = check(promise, select(self.names or promise.tasks), benchmark)
             else:
-                benchmark.run(self._cases(), self._contenders())
-        report = BenchmarkReport(machine, self.command(), tuple(benchmark.measurements), benchmark.interrupted)
+                benchmark.run(self._cases(shipped), self._contenders())
+                self._run_own(own, benchmark, line.show)
+        rows = tuple(benchmark.measurements)
+        said = advice([row for row in rows if row.case.task in own])
+        report = BenchmarkReport(machine, self.command(), rows, benchmark.interrupted, said)
         document, text, kept = report.as_dict(), str(report), True
         if promise:
             document["findings"] = [each.as_dict() for each in findings]
@@ -129,7 +150,31 @@ class Bench:
             raise interrupted(self._kept())
         return 0 if kept else 1
 
-    def _earlier(self, expected: dict[str, Any], say: Callable[[str], None]) -> "list[Measurement]":
+    def _own_tasks(self) -> "list[Task]":
+        from ..bench.own_function import task_of
+        from .target import find
+
+        found = {name: find(name, self.args, self.argnums) for name in self._own}
+        return [task_of(name, own.function, own.args, own.argnums, own.batch_axes) for name, own in found.items()]
+
+    def _run_own(self, own: "Sequence[Task]", benchmark: "Benchmark", show: Callable[[object], None]) -> None:
+        """Measure functions of the user's, each with the order that a short search finds."""
+        from ..bench.compare import cases_of, contenders_of, find_order
+        from ..finders.budget import Budget
+
+        orders = _words(self.orders)
+        contenders = [*contenders_of(orders, _words(self.backend)), *self._peers(installed=True)] if own else []
+        for task in own:
+            if benchmark.interrupted:
+                return
+            cases = cases_of(task, _numbers("--batch", self.batch), self.dtype)
+            if "best" in orders:
+                find_order(task, Budget.of(self.budget), show)
+            benchmark.run(cases, contenders)
+
+    def _earlier(
+        self, expected: dict[str, Any], chosen: "Sequence[Task]", say: Callable[[str], None]
+    ) -> "list[Measurement]":
         """What a run of the same command on the same machine has measured before it was interrupted."""
         from ..bench.report import measurements_in, read
 
@@ -139,7 +184,7 @@ class Bench:
         as_read = json.loads(json.dumps(expected))
         if any(found.get(key) != value for key, value in as_read.items() if key != "measurements"):
             return []
-        measured = measurements_in(found)
+        measured = measurements_in(found, chosen)
         say(f"{self.save} was left unfinished; its {len({row.case for row in measured})} cases are not measured again")
         return measured
 
@@ -154,11 +199,9 @@ class Bench:
             return "nothing is kept but what was printed"
         return f"the cases that are complete are in {self.save}, and the same command goes on"
 
-    def _cases(self) -> list["Case"]:
+    def _cases(self, chosen: "Sequence[Task]") -> list["Case"]:
         from ..bench.case import Case, checked_scale, of_figures, of_table
-        from .comparison import select
 
-        chosen = select(self.names or ())
         if self.figures:
             return of_figures(chosen, self.dtype)
         batches, scales = _numbers("--batch", self.batch), _numbers("--scale", self.scale)
@@ -174,36 +217,30 @@ class Bench:
 
         from ..bench.contender import JAX_MODES, elimination, floor, jax_mode
         from ..bench.orders import check_order
-        from ..bench.peers import peer
 
-        orders, backends, peers = map(_words, (self.orders, self.backend, self.peers))
+        orders, backends = map(_words, (self.orders, self.backend))
         for order in orders:
             check_order(order)
         ours = [elimination(order, check_backend(backend)) for backend in backends for order in orders]
-        return [floor(), *map(jax_mode, JAX_MODES), *ours, *(peer(name) for name in peers if name != "none")]
+        return [floor(), *map(jax_mode, JAX_MODES), *ours, *self._peers()]
+
+    def _peers(self, installed: bool = False) -> list["Contender"]:
+        """Other packages, or those of them that are there."""
+        from ..bench.peers import peer
+
+        names = [name for name in _words(self.peers) if name != "none"]
+        return [peer(name) for name in names if not installed or find_spec(name) is not None]
 
     def command(self) -> str:
         """The command that asks for this, apart from how it is to be printed."""
         values: dict[str, Any] = {
+            "args": self.args, "argnums": self.argnums,
             "batch": self.batch, "scale": self.scale, "backend": self.backend, "orders": self.orders,
             "peers": self.peers, "dtype": self.dtype, "repeat": self.repeat, "seconds": f"{self.seconds:g}",
             "threads": self.threads, "check": self.check,
         }  # fmt: skip
         words = ["alphagrad", "bench", *(self.names or ()), *(["--figures"] if self.figures else [])]
         return shlex.join([*words, *(f"--{name}={value}" for name, value in values.items() if value not in (None, ""))])
-
-
-@contextmanager
-def _empty_cache() -> Iterator[None]:
-    """A folder for kernels of this run alone: those of earlier ones would hide what compiling them takes."""
-    usual = os.environ.get(CACHE_VARIABLE)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[CACHE_VARIABLE] = folder
-        try:
-            yield
-        finally:
-            del os.environ[CACHE_VARIABLE]
-            os.environ.update({} if usual is None else {CACHE_VARIABLE: usual})
 
 
 def _limit_threads(threads: int | None) -> None:

@@ -37,6 +37,7 @@ EXAMPLES = {
     ),
     "bench": (
         "alphagrad bench RoeFlux_1d",
+        "alphagrad bench mymodule:f --args mymodule:make_args --plot f.png",
         "alphagrad bench RoeFlux_1d --figures --orders rev,best --save roe.json --plot roe.png",
         "alphagrad bench --check regressions",
     ),

@@ -8,7 +8,7 @@ import pytest
 from alphagrad.bench import measure, promises
 from alphagrad.cli import status_line
 
-from .commands import alphagrad
+from .commands import OWN_MODULE, alphagrad
 
 SMALL = ("EnzymeReaction", "--batch", "2", "--repeat", "2", "--seconds", "1")
 
@@ -143,3 +143,29 @@ def test_one_thread():
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.split() == ["1", "2"]
+
+
+def test_a_function_of_the_users(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "benched.py").write_text(OWN_MODULE)
+    command = ("benched:f", "--args", "benched:make_args", "--batch", "1,2", "--repeat", "2", "--budget", "0.1")
+    result = bench(*command, "--orders", "auto,best", "--save", "b.json", "--json")
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    document = json.loads(result.stdout)
+    assert {row["task"] for row in document["measurements"]} == {"benched:f"}
+    assert {row["batch"] for row in document["measurements"]} == {1, 2}
+    assert all("gx.jacve(f" in sentence for sentence in document["advice"])
+    assert "--args=benched:make_args" in document["command"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("benched:f", "--figures"), "--figures, --scale and --check are for tasks"),
+        (("EnzymeReaction", "--args", "benched:make_args"), "--args and --argnums are for a function of yours"),
+    ],
+)
+def test_options_of_tasks_and_of_functions(arguments, message):
+    result = bench(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
