@@ -270,6 +270,10 @@ CASES = {
         (lambda: train(GRAPH, alphagrad.AlphaZeroConfig(network=NETWORK(heads=7))), SearchError, "does not divide"),
         (lambda: train(GRAPH, alphagrad.AlphaZeroConfig(network=NETWORK(layers="a"))), SearchError, "layers is"),
     ],
+    "alphagrad.compare": [
+        (lambda: alphagrad.compare(3), SearchError, "cannot search an order for 3"),
+        (lambda: alphagrad.compare(jnp.sin, 1.0, batch=0), SearchError, "batch is a whole number, 1 or more"),
+    ],
     "alphagrad.GraphNetworkConfig": [
         (
             lambda: train(GRAPH, alphagrad.AlphaZeroConfig(network=alphagrad.GraphNetworkConfig(layers="a"))),
@@ -318,7 +322,7 @@ CASES = {
 }  # fmt: skip
 # Handed to users and never made by them, or without anything to get wrong.
 MADE_BY_US = {
-    "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
+    "BenchmarkReport", "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
     "Terms",
     "TrainingProgress", "TrainingResult",
     "calibrate", "supported_primitives",
