@@ -322,7 +322,8 @@ CASES = {
 }  # fmt: skip
 # Handed to users and never made by them, or without anything to get wrong.
 MADE_BY_US = {
-    "BenchmarkReport", "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
+    "BenchmarkReport",
+    "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
     "Terms",
     "TrainingProgress", "TrainingResult",
     "calibrate", "supported_primitives",
