@@ -64,7 +64,7 @@ class Bench:
     repeat: Annotated[int, option("N", "Rounds, in each of which everyone has a turn.")] = 100
     seconds: Annotated[float, option("N", "After which a case has had enough rounds.")] = 20.0
     threads: Annotated[int | None, option("N", "Threads that JAX and kernels may use. Default: all.")] = None
-    budget: Annotated[float, option("SECONDS", "For the search of the best order of a function of yours.")] = 2.0
+    budget: Annotated[float, option("SECONDS", "Seconds for each search.")] = 2.0
     check: Annotated[Check | None, typer.Option(help=CHECK)] = None
     save: Annotated[Path | None, option("FILE.json", "Write all measurements to this file.")] = None
     plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None
