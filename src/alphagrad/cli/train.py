@@ -31,7 +31,7 @@ class Preset(StrEnum):
 
 SET = (
     "Set a field of the configuration, as often as needed: --set environments=64 --set network.layers=3 (ppo: "
-    "policy_network.layers, value_network.layers). An unknown name is answered with all that there are."
+    "policy_network.layers, value_network.layers). An unknown name raises an error that lists the valid ones."
 )
 FOLDER = "Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>."
 TRACK = "Hand metrics on to tensorboard or wandb, if installed."
