@@ -14,7 +14,7 @@ PRESETS = ("graphax:PRESETS",)
 
 
 def _one_of(names: tuple[str, ...]) -> Callable[[str], list[str]]:
-    """Completes names; ``module:name`` stands for those that are listed there, and is imported only then."""
+    """Completes names. ``module:name`` is a list of names elsewhere, imported only on completion."""
 
     def completed(incomplete: str) -> list[str]:
         known = [name for entry in names for name in (_listed(entry) if ":" in entry else [entry])]
@@ -65,7 +65,8 @@ Orders = Annotated[list[str] | None, option("PRESET_OR_FILE", _ORDERS, *PRESETS,
 Budgeted = Annotated[float, option("SECONDS", "Seconds for each search.", flag="--budget")]
 Seed = Annotated[int, option("N", "Of all random choices.", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; in a pipe that is a line a minute.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on stderr (in a pipe, one line per
+minute).")]
 
 
 def picture_of(what: str) -> Any:
@@ -74,12 +75,12 @@ def picture_of(what: str) -> Any:
 
 
 def weights(minimize: str) -> Any:
-    """What ``--minimize`` stands for: a name, or a pair of weights."""
+    """The objective that ``--minimize`` names, or a pair of weights."""
     return tuple(minimize.split(",")) if "," in minimize else minimize
 
 
 def check_positive(**options: float | None) -> None:
-    """Refuse limits that are not more than zero."""
+    """Raise an error for limits that are not positive."""
     from ..errors import SearchError
 
     for name, value in options.items():

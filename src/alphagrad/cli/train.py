@@ -105,7 +105,7 @@ class Train:
             raise interrupted(f"the run is kept in {folder}, and the same command goes on")
 
     def _stopped(self, trainer: "Trainer", config: Any, seed: int, folder: Path, line: "StatusLine") -> str:
-        """Train with one seed, and say why that ended."""
+        """Train with one seed, and report why training ended."""
         from ..agents.tracking import tracked
 
         with tracked(self.track, folder, asdict(config)) as track:
@@ -144,7 +144,7 @@ class Train:
         return [int(text) for text in texts]
 
     def targets(self) -> dict[str, "Target"]:
-        """What to train on, by name."""
+        """The training targets by name."""
         from .. import tasks
         from .target import GENERATED, find
 
@@ -160,7 +160,7 @@ class Train:
         return found
 
     def run_folder(self, seed: int, names: list[str]) -> Path:
-        """Where the run of a seed is kept: where the user says, with a folder for each of several seeds in it."""
+        """The folder of the run of a seed: the user's folder, with a subfolder per seed if there are several."""
         if self.folder is not None:
             return self.folder / str(seed) if self.seeds else self.folder
         named = ["joint"] if self.joint else names[: len(self.names or ())]
@@ -168,7 +168,7 @@ class Train:
         return Path("runs") / "-".join([self.agent, *named, *generated, str(seed)])
 
     def command(self, seed: int) -> str:
-        """The command that asks for the run of a seed, without where files go."""
+        """The command that repeats the run of a seed, without output paths."""
         values = {
             "--generated": self.generated or None, "--seconds": self.seconds, "--iterations": self.iterations,
             "--seed": seed, "--counting": self.counting, "--minimize": self.minimize, "--preset": self.preset,
