@@ -62,7 +62,7 @@ _ORDERS = (
     "Repeatable. Default: fwd, rev, markowitz and best."
 )
 Orders = Annotated[list[str] | None, option("PRESET_OR_FILE", _ORDERS, *PRESETS, "best", flag="--order")]
-Budgeted = Annotated[float, option("SECONDS", "Seconds per search.", flag="--budget")]
+Budgeted = Annotated[float, option("SECONDS", "Seconds for each search.", flag="--budget")]
 Seed = Annotated[int, option("N", "The seed of all random choices.", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on stderr.")]

@@ -21,7 +21,8 @@ def play(
 ) -> None:
     """Play elimination: remove all vertices as cheaply as you can, or let an agent play.
 
-    Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts costs as it did in training.
+    Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts costs as it did
+    in training.
     """
     from graphax import Order
 
