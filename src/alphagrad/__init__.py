@@ -1,8 +1,8 @@
-"""Elimination orders for graphax: found in seconds, and certified as far as they can be.
+"""Search for elimination orders for graphax, with lower bounds and certificates.
 
 import alphagrad
 
-r = alphagrad.search(f, *xs, budget=10)      # the best order found, and a bound no order can beat
+r = alphagrad.search(f, *xs, budget=10)      # the best order found, and a lower bound
 r.order.save("order.json")
 J = graphax.jacve(f, order=r.order)(*xs)
 """

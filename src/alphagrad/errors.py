@@ -7,15 +7,15 @@ from graphax import GraphaxError
 
 
 class AlphagradError(GraphaxError, ValueError):
-    """The base of all errors that alphagrad raises."""
+    """Base class of all errors raised by alphagrad."""
 
 
 class TaskError(AlphagradError):
-    """A task that does not exist, or arguments that do not fit one."""
+    """A task does not exist, or its arguments do not fit."""
 
 
 class SearchError(AlphagradError):
-    """A search that was asked for in a way that makes no sense."""
+    """The arguments of a search are invalid or contradict each other."""
 
 
 class NotEnoughMemoryError(AlphagradError):

@@ -36,24 +36,24 @@ def jacve(
 ) -> Callable[P, Any]:
     """The Jacobian of ``function`` by vertex elimination, exact for every order.
 
-    Takes and returns what `jax.jacfwd` does, in the same order; what is not JAX's is given by name.
+    Has the call signature of `jax.jacfwd` and returns the same; options that JAX does not have are keyword-only.
 
     Args:
         function: any function that JAX can differentiate, of pytrees of arrays.
-        argnums: which positional arguments to differentiate by: a number, or a tuple of numbers.
+        argnums: the positional arguments to differentiate with respect to: a number, or a tuple of numbers.
         has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
         holomorphic: whether ``function`` is holomorphic; its inputs and outputs are complex then.
-        allow_int: whether integer arguments may stand under ``argnums``; their derivatives are zeros of their dtype, as
+        allow_int: whether ``argnums`` may include integer arguments; their derivatives are zeros of their dtype, as
             in `jax.jacrev`.
-        order: in which order the intermediate values are eliminated: a preset (``"auto"``, ``"fwd"``, ``"rev"``,
+        order: the elimination order of the intermediate values: a preset (``"auto"``, ``"fwd"``, ``"rev"``,
             ``"markowitz"``, ...), a sequence of vertex numbers (equations of the inlined jaxpr, counted from 1 by
-            output variable), an `Order`, the path of a saved one, or a function from the graph to an order.
+            output variable), an `Order`, the path of a saved order, or a function that maps the graph to an order.
         sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions (those of
             complex outputs are dense).
-        backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel, vectorised over what it
-            is mapped over, and raises `NativeError` for functions it cannot take; ``"auto"`` does so where it can and
-            where that should be faster. Kernels are for the CPU and, of functions that are mapped, for NVIDIA's GPUs;
-            everything else is XLA's. `explain` says what runs and why.
+        backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel, vectorised over mapped
+            points, and raises `NativeError` for unsupported functions; ``"auto"`` compiles a kernel if that is possible
+            and should be faster. Kernels run on the CPU and, for mapped functions, on NVIDIA GPUs; XLA runs everything
+            else. `explain` says which backend runs and why.
 
     Returns:
         A function with the arguments of ``function`` that returns the Jacobian, as `jax.jacfwd` arranges it, or a
@@ -131,9 +131,9 @@ def hessve(
 ) -> Callable[P, Any]:
     """The Hessian of ``function`` by elimination, exactly symmetric. Takes and returns what `jax.hessian` does.
 
-    For a function to one real number without loops, one half is computed, and mirrored. ``order`` is an order of the
-    graph of ``function``; it says in which order intermediate values are eliminated, each together with its adjoint.
-    For other functions the Jacobian is differentiated once more; ``order`` is that of the Jacobian.
+    For a real scalar function without loops, one half is computed and mirrored. ``order`` is an order of the graph of
+    ``function``; every intermediate value is eliminated together with its adjoint. For other functions, the Jacobian is
+    differentiated once more, and ``order`` is the order of the Jacobian.
 
     The other arguments are those of `jacve`.
     """
@@ -234,14 +234,14 @@ def _nested_twice(traced: Traced, rows: Sequence[Any]) -> Any:
 
 
 def kernel(function: Callable[P, Value], *, backend: Backend = "auto") -> Callable[P, Value]:
-    """``function`` compiled to one block of machine code where it is mapped, or has loops; used like `jax.jit`.
+    """Compile ``function`` to one kernel if it is mapped or has loops. Use it like ``jax.jit``.
 
-    For functions of small arrays: Jacobians by `jacve`, the solve behind them and the update are one kernel together.
+    Made for functions of small arrays: a Jacobian by `jacve`, the linear solve and the update become one kernel.
 
     Args:
         function: a JAX function of pytrees of arrays.
-        backend: ``"auto"`` leaves to XLA what no kernel can take, or what XLA is as quick with; ``"native"`` raises
-            `NativeError`, which names the equation that it cannot take; ``"xla"`` is `jax.jit`.
+        backend: ``"auto"`` uses XLA for unsupported functions and where XLA is as quick; ``"native"`` raises a
+            `NativeError` that names the unsupported equation; ``"xla"`` is ``jax.jit``.
 
     Returns:
         A function with the same arguments and results, to be called, mapped and differentiated.
@@ -277,7 +277,7 @@ def sparsity(
     order: OrderLike = "auto",
     **kwargs: Any,
 ) -> Any:
-    """Which entries of the Jacobian of ``function`` can differ from zero, found without computing any.
+    """The sparsity pattern of the Jacobian of ``function``, found from shapes without computing values.
 
     Arguments under ``argnums`` may be arrays or `jax.ShapeDtypeStruct`s. Returns a `Sparsity` in place of every array
     that `jacve` would return. Print one to see it; `Sparsity.spy` draws it.

@@ -18,10 +18,10 @@ _EQUATIONS = 4
 
 
 def calibrate() -> Speeds:
-    """Measure what this machine takes, in a few seconds, and keep it on disk for all later processes.
+    """Measure the speed of this machine, in a few seconds, and keep the result on disk for later processes.
 
-    Estimates of run times, by which ``backend="auto"`` chooses, use what was measured. Without it they are those of a
-    core of 2023. Other work on the machine makes measurements worse; the last ones count.
+    ``backend="auto"`` chooses by estimated run times, which use these measurements. Without them, the estimates assume
+    a core of 2023. Measure while the machine is idle; a new measurement replaces the old one.
     """
     usual = Speeds()
     small, long = jnp.ones(8), jnp.ones(_LONG)

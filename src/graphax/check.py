@@ -29,7 +29,7 @@ def check_jacobian(
 ) -> float:
     """Compare the Jacobian by elimination with `jax.jvp` along random directions.
 
-    No dense Jacobian is formed, so any size can be checked. Returns the largest relative error; raises
+    Forms no dense Jacobian, so it works for any size. Returns the largest relative error, and raises
     `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
     """
     if not isinstance(probes, int) or probes < 1:

@@ -41,7 +41,7 @@ class Sparsity:
 
     @property
     def nnz(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return len(self.rows)
 
     @cached_property

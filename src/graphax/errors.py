@@ -6,15 +6,15 @@ class GraphaxError(Exception):
 
 
 class OrderError(GraphaxError, ValueError):
-    """An elimination order that does not fit the graph."""
+    """An elimination order does not fit the graph."""
 
 
 class FingerprintError(OrderError):
-    """An order that was made for another graph."""
+    """The order was made for another graph."""
 
 
 class RuleError(GraphaxError, ValueError):
-    """A structure rule that returned something impossible."""
+    """A structure rule returned something impossible."""
 
 
 class JacobianMismatch(GraphaxError, AssertionError):
@@ -22,9 +22,9 @@ class JacobianMismatch(GraphaxError, AssertionError):
 
 
 class NativeError(GraphaxError, ValueError):
-    """A function that the native backend cannot take.
+    """The native backend does not support a function.
 
-    ``equation`` is the one that it cannot, where it is that.
+    ``equation`` is the unsupported equation, if one caused the error.
     """
 
     equation: str | None = None

@@ -46,16 +46,16 @@ class ResultRow:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What an elimination order does; prints as a table.
+    """An explanation of an elimination order. Prints as a table.
 
     Attributes:
-        graph, plan: of the function and the order explained.
+        graph, plan: the graph of the function and the plan of the order.
         order: the order and where it comes from.
         costs: folded and raw cost of the order (under a key that begins with ``"this order"``) and of forward,
             reverse and Markowitz.
-        backend: what runs it, and why.
-        accuracy: what it loses to rounding at the arguments given, if that was asked for.
-        kernel: what runs the function itself, and why, if it was made by `kernel`.
+        backend: the backend that runs the Jacobian, and why.
+        accuracy: the rounding error at the given arguments, if requested.
+        kernel: the backend that runs the function itself, and why, if it was made by `kernel`.
     """
 
     graph: ComputationGraph
@@ -68,7 +68,7 @@ class Explanation:
 
     @property
     def eliminations(self) -> list[EliminationRow]:
-        """What eliminating each vertex takes, in order."""
+        """The cost of each elimination, in order."""
         rows = []
         for number, steps in self.plan.by_vertex():
             rows.append(
@@ -85,7 +85,7 @@ class Explanation:
 
     @property
     def results(self) -> list[ResultRow]:
-        """The blocks of the Jacobian, by output and input: what they look like and how much they store."""
+        """The blocks of the Jacobian by output and input: their structures, and how many numbers they store."""
         rows = []
         for position, output in enumerate(self.graph.outputs):
             for number in self.graph.inputs:
@@ -180,11 +180,11 @@ def explain(
     accuracy: bool = False,
     **kwargs: Any,
 ) -> Explanation:
-    """Explain how `jacve` would compute a Jacobian with this order, and what others would cost.
+    """Explain how `jacve` computes a Jacobian with this order, and compare the cost of other orders.
 
     Print the result for a table, or read its attributes. With ``accuracy``, the Jacobian is computed in single and in
-    double precision to say what the order loses to rounding at these arguments. Of a function made by `kernel` it also
-    says what runs the function itself.
+    double precision to report the rounding error of the order at these arguments. For a function made by `kernel`, the
+    explanation also says which backend runs the function itself.
     """
     pipeline = Pipeline(function, args, kwargs, Request(argnums, has_aux), order)
     label = f"this order ({order})" if isinstance(order, str) else "this order"

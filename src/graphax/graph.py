@@ -42,16 +42,17 @@ class Vertex:
 
 @dataclass(frozen=True, eq=False)
 class ComputationGraph:
-    """What elimination works on. Edges are (target, source) pairs: ``edges[k, j]`` is the block of k by j.
+    """The graph that elimination works on. Edges are (target, source) pairs; ``edges[k, j]`` is the block of k with
+    respect to j.
 
     Attributes:
-        vertices: all live vertices by number; a vertex that no input reaches, or that reaches no output, is absent.
+        vertices: all live vertices by number, without those that no input reaches or that reach no output.
         inputs: the vertices of the differentiated inputs, one for each leaf of the arguments under ``argnums``.
         outputs: the vertex of each leaf of the result; None where it depends on no input.
-        numbered: how many values the equations of the function define, live or not.
+        numbered: the number of values that the equations of the function define, live or not.
         simplified: whether common subexpressions were removed.
-        dense_fallbacks: the edges whose values come from applying a linear map to tangents, for want of a complete
-            rule.
+        dense_fallbacks: the edges whose values come from applying a linear map to tangents, because no complete rule
+            exists.
     """
 
     vertices: dict[int, Vertex]
@@ -160,7 +161,7 @@ class ComputationGraph:
         return replace(self, edges={**self.edges, **ordered})
 
     def cost(self, order: OrderLike = "auto", counting: str = "folded") -> Cost:
-        """What an elimination order costs: multiplications, additions, peak live elements."""
+        """The cost of an elimination order: multiplications, additions, peak of live numbers."""
         return self.plan(order).cost(counting)
 
     def __getstate__(self):
@@ -168,7 +169,7 @@ class ComputationGraph:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def lower_bound(self, minimize: str = "multiplications", counting: str = "folded") -> int:
-        """A cost that no elimination order gets below.
+        """A lower bound on the cost of every elimination order.
 
         ``minimize`` is "multiplications", "operations" (with additions) or "peak" (live numbers, counted alike in
         every counting). An order that costs no more is optimal.

@@ -17,11 +17,12 @@ from .trace import check_function
 
 
 class NormalEquations(NamedTuple):
-    """Of residuals r with the Jacobian J and weights W: ``matrix @ step = -gradient`` is the step of Gauss and Newton.
+    """Normal equations of residuals r with Jacobian J and weights W; ``matrix @ step = -gradient`` is the Gauss-Newton
+    step.
 
     Attributes:
-        value: r, as the function returns it; with ``in_axes`` those of all observations, along the first axis.
-        matrix: JᵀWJ, exactly symmetric; rows and columns are the numbers of the first argument, one after the other.
+        value: r, as the function returns it; with ``in_axes`` the residuals of all observations, along the first axis.
+        matrix: JᵀWJ, exactly symmetric; rows and columns follow the flattened first argument.
         gradient: JᵀWr.
     """
 
@@ -37,15 +38,15 @@ def gauss_newton(
     order: OrderLike = "auto",
     backend: Backend = "auto",
 ) -> Callable[..., NormalEquations]:
-    """The normal equations of the residuals ``function`` by its first argument.
+    """The normal equations of the residuals ``function`` with respect to its first argument.
 
-    Where this is mapped it is one kernel: half of the matrix is computed, and the Jacobian never leaves registers.
+    Under ``jax.vmap`` it compiles to one kernel, which computes half of the matrix and keeps the Jacobian in registers.
 
     Args:
         function: from a pytree of arrays, and further arguments, to a pytree of residuals.
-        in_axes: for each of the further arguments the axis of its observations, or None, as in `jax.vmap`. The
-            residuals are then those of one observation, and the equations are summed over all. In a kernel this is a
-            loop, whose code does not grow with the observations.
+        in_axes: the axis of the observations for each further argument, or None, as in `jax.vmap`. `function` then
+            returns the residuals of one observation, and the equations are summed over all observations. In a kernel
+            the sum is a loop, so the code does not grow with the number of observations.
         order: an elimination order for the Jacobian, as in `jacve`.
         backend: as in `kernel`.
 

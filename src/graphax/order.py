@@ -25,7 +25,7 @@ class Order:
     Attributes:
         vertices: the numbers of the vertices, first eliminated first.
         fingerprint: that of the graph it was made for; empty for an order of unknown origin.
-        finder, seed, cost, bound: where the order comes from and what is known of it.
+        finder, seed, cost, bound: the origin of the order, and its known cost and bound.
         simplified: True if the vertex numbers are those of the simplified graph.
         form: that of the graph, see `ComputationGraph.form`; empty if it is not known. An order also fits a graph of
             this form with other numbers, for which more or fewer arguments were known when it was traced.
@@ -78,7 +78,7 @@ class Order:
 
     @staticmethod
     def of(order: OrderLike, graph: ComputationGraph) -> Order:
-        """Turn whatever names an order into an `Order` that fits ``graph``.
+        """Turn any specification of an order into an `Order` that fits ``graph``.
 
         A preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a finder: any function from
         a graph to one of the last two.

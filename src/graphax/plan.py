@@ -91,9 +91,9 @@ class Cost:
     """What a plan costs.
 
     Attributes:
-        multiplications, additions: arithmetic to accumulate the Jacobian; local partial derivatives, which every
-            order needs alike, are not counted.
-        peak: the most numbers that the edges of the graph hold at any one time.
+        multiplications, additions: arithmetic that accumulates the Jacobian, without the local partial derivatives,
+            which are the same in every order.
+        peak: the largest number of values that the edges of the graph hold at any one time.
         counting: "folded" (a coefficient of plus or minus one is free and constants are multiplied beforehand: what
             is executed) or "raw" (every product of two edges counts, as in the literature).
     """
@@ -178,7 +178,7 @@ def products_at(
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A derivative program: straight-line code over blocks, which are numbered.
+    """A derivative program: straight-line code on numbered blocks.
 
     Attributes:
         order: the vertices as they are eliminated.
@@ -204,7 +204,7 @@ class Plan:
         return {edge: self.structures[value] for edge, value in self.outputs.items()}
 
     def cost(self, counting: str = "folded") -> Cost:
-        """What all products and sums cost together."""
+        """The total cost of all products and sums."""
         check_counting(counting)
         multiplications = sum(step.multiplications(counting) for step in self.instructions)
         additions = sum(step.operation.additions for step in self.instructions)
@@ -212,7 +212,7 @@ class Plan:
 
     @property
     def moved(self) -> int:
-        """How many numbers loops write and read again."""
+        """The number of values that loops write and read again."""
         return sum(passing.moved for _, passing in self.passings)
 
     def loops(self) -> Iterator[tuple[Edge, Passing]]:
@@ -224,7 +224,7 @@ class Plan:
 
     @property
     def passings(self) -> Iterator[tuple[int, Passing]]:
-        """The vertices at which loops are passed, and how."""
+        """The vertices at which loops are passed, with the passings."""
         for vertex, steps in self.by_vertex():
             for step in steps:
                 if isinstance(step.operation, Pick) and step.operation.index == 0:
@@ -232,7 +232,7 @@ class Plan:
 
     @property
     def peak(self) -> int:
-        """The most numbers held at the beginning, or when something is dropped."""
+        """The largest number of values that are alive at the same time."""
         stored = [structure.stored for structure in self.structures]
         most = live = sum(stored[: len(self.operands)])
         for step in self.code:

@@ -77,7 +77,7 @@ def _greedy(graph: ComputationGraph, score: Callable[[Tally, int], float], reach
 
 
 def _markowitz(graph: ComputationGraph) -> Iterable[int]:
-    """The vertex that takes the fewest raw multiplications now: the least Markowitz degree."""
+    """Always the vertex that takes the fewest raw multiplications now (the least Markowitz degree)."""
     return _greedy(graph, Tally.degree)
 
 
@@ -133,7 +133,7 @@ def _lmmd(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _min_fill(graph: ComputationGraph) -> Iterable[int]:
-    """The vertex whose elimination adds the fewest edges, by elements."""
+    """Always the vertex whose elimination adds the fewest edges, counted in elements."""
     size = {v: _elements(graph, v) for v in graph.vertices}
 
     def score(state: Tally, vertex: int) -> float:
@@ -169,7 +169,7 @@ def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _auto(graph: ComputationGraph) -> Iterable[int]:
-    """The cheapest of the presets by folded operations, made better for a share of the time to compile."""
+    """The preset with the fewest folded operations, refined for a share of the compile time."""
     # Prices of its own: what is known beforehand counts, and must not depend on what the process did before.
     prices = Prices(graph)
     best = cheapest_preset(graph, prices)

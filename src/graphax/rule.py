@@ -30,16 +30,16 @@ _CACHES: list[Any] = []
 
 @dataclass(frozen=True)
 class LinearCall:
-    """An equation that is linear in the operand at ``position``.
+    """A call of a primitive that is linear in the operand at ``position``.
 
     Attributes:
         primitive, params: as in the equation.
-        position: the operand to differentiate by.
+        position: the index of the operand being differentiated.
         operands: the known operands; None for those that are tangents, or that are computed along with tangents.
         moving: which operands are tangents.
         shapes, out_shapes: the shapes of all operands and results.
         dtype: the dtype of the (first) result.
-        name: what lists are called that are known only when run; no other call of the linear program has it.
+        name: a name for lists known only at run time, unique within the linear program.
     """
 
     primitive: str
@@ -54,12 +54,12 @@ class LinearCall:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the operand to differentiate by."""
+        """The shape of the operand being differentiated."""
         return self.shapes[self.position]
 
     @property
     def out_shape(self) -> tuple[int, ...]:
-        """That of the (first) result."""
+        """The shape of the (first) result."""
         return self.out_shapes[0]
 
     def block(self, out: Sequence, inp: Sequence, values: Any = None, on: Sequence[Hashable] = (), **how: Any):
@@ -109,7 +109,7 @@ class LinearCall:
         return self.pattern(out, inp)
 
     def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
-        """A block of which only the labels are known, for result ``number``."""
+        """A block with labels only, without values, for result ``number``."""
         known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
         return as_pattern(known)
 
@@ -139,7 +139,7 @@ def clear_caches() -> None:
 def register_rule(primitive: str, rule: Rule | None = None):
     """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
 
-    The rule gets a `LinearCall` and returns the block of the result by ``call.operands[call.position]``: a
+    The rule gets a `LinearCall` and returns the block of the result with respect to ``call.operands[call.position]``: a
     `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
     docs/rules.md. A rule registered later replaces an earlier one.
     """
@@ -177,7 +177,7 @@ def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
     problem = _problem(call, blocks)
     if problem:
         raise RuleError(
-            f"the rule {getattr(rule, '__qualname__', rule)} for primitive '{call.primitive}' {problem}. Mend it, or "
+            f"the rule {getattr(rule, '__qualname__', rule)} for primitive '{call.primitive}' {problem}. Fix it, or "
             f"leave it unregistered: primitives without a rule are differentiated as dense blocks."
         )
     return list(blocks)

@@ -7,5 +7,5 @@ MODULES = (arithmetic_rules, moving_rules, index_rules, window_rules, nested_rul
 
 
 def supported_primitives() -> tuple[str, ...]:
-    """The linear primitives with a structure rule. All others are differentiated too, as dense blocks."""
+    """The linear primitives with a structure rule. Other primitives get dense blocks, with exact results."""
     return known_primitives()

@@ -83,17 +83,17 @@ class Structure:
 
     @cached_property
     def stored(self) -> int:
-        """How many numbers the block holds."""
+        """The number of values that the block stores."""
         return 0 if self.scale is not None else prod(self.value_shape)
 
     @cached_property
     def names(self) -> frozenset[Hashable]:
-        """Those of the lists that are known only when run."""
+        """The names of the lists known only at run time."""
         return frozenset[Hashable]().union(*(d.at.names for d in digits_of(self) if isinstance(d.at, Dynamic)))
 
     @property
     def transposed(self) -> "Structure":
-        """With output and input exchanged."""
+        """The structure with output and input exchanged."""
         return turned(self)[0]
 
     def __str__(self):

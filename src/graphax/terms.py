@@ -63,7 +63,7 @@ class Terms:
 
     @cached_property
     def stored(self) -> int:
-        """How many numbers all terms hold together."""
+        """The number of values that all terms store."""
         return sum(term.stored for term in self.terms)
 
     @property

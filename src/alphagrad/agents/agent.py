@@ -50,7 +50,7 @@ class Agent(ABC):
         name: of the agent.
         config: how it plays and learns.
         sizes: of the games it plays.
-        minibatches: into which the games of an iteration are divided.
+        minibatches: the number of minibatches per iteration.
     """
 
     name: str

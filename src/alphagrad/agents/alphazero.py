@@ -29,23 +29,23 @@ class AlphaZeroConfig:
 
     Attributes:
         environments: games played at the same time.
-        simulations: of the tree search, for each move.
-        considered_actions: those that the search begins with.
-        gumbel_scale: scale of the Gumbel noise by which they are drawn.
+        simulations: simulations of the tree search per move.
+        considered_actions: the number of actions that the search considers at the root.
+        gumbel_scale: scale of the Gumbel noise added to root logits.
         least_gumbel_scale: each game has a scale of its own between this and ``gumbel_scale``: games with little noise
             show what the agent can do, games with more of it what else there is.
         c_visit, c_scale: how much the search trusts its values over the policy.
         value_units: what differences between values are measured in: "range" (of all values in the tree, be they as
             alike as they may) or "reference" (what reverse mode costs).
         batch_size: states in one step of the optimizer, at most; whole games are kept together.
-        epochs: how often each game is learnt from.
-        value_weight: of the value's loss; the policy's has weight 1.
+        epochs: number of times that each game is used for learning.
+        value_weight: weight of the value loss; the policy loss has weight 1.
         l2_weight: decay of the weights, apart from the gradient.
         learning_rate, schedule, last_rate: annealed along a cosine over so many iterations to this share of it.
         imitation: the share of games that are learnt from the best order found so far instead of their own moves, or
             from reverse mode as long as that is better.
         largest_gradient: norm to which gradients are clipped.
-        scaling: of costs to go, see `reward_scaling`.
+        scaling: the scaling of costs to go, see `reward_scaling`.
         states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
             in a minibatch. Fewer states need less memory; the updates are the same.
         network: its shape.

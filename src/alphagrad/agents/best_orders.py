@@ -11,7 +11,7 @@ from .run_folder import RunFolder
 
 
 class BestOrders:
-    """By task: the best order, and what no order is below."""
+    """The best order and the lower bound of each task."""
 
     def __init__(self, games: Games, names: Sequence[str], finder: str, seed: int, folder: RunFolder):
         self._games, self._names, self._finder, self._seed, self._folder = games, names, finder, seed, folder

@@ -107,7 +107,7 @@ class Games:
         return self.objective.value(self.graphs[task].cost(order, self.objective.counting))
 
     def bound(self, task: int) -> float:
-        """What no order costs less than."""
+        """A lower bound on the cost of every order of a task."""
         bound = self.graphs[task].lower_bound
         if self.objective.minimize != "weighted":
             return bound(self.objective.minimize, self.objective.counting)

@@ -26,11 +26,11 @@ class GraphNetworkConfig:
     """The shape of a network on the graph.
 
     Attributes:
-        layers: how often vertices listen to their neighbours.
-        embedding: numbers known about a vertex.
+        layers: rounds of messages between neighbours.
+        embedding: size of the embedding of a vertex.
         hidden: width of the MLP in a layer.
         policy_hidden, value_hidden: hidden layers of the heads.
-        dtype: what the layers compute in; parameters are float32.
+        dtype: the dtype in which the layers compute; parameters are float32.
     """
 
     layers: int = 3

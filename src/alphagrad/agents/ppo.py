@@ -24,14 +24,14 @@ class PPOConfig:
 
     Attributes:
         environments: games played at the same time.
-        minibatches: into which the games of an iteration are divided.
-        epochs: how often each game is learnt from.
+        minibatches: the number of minibatches per iteration.
+        epochs: number of times that each game is used for learning.
         clip: how far probabilities may move away from those that the games were played with.
-        value_weight, entropy_weight: of the losses; the policy's has weight 1.
-        learning_rate: of Adam.
+        value_weight, entropy_weight: weights of the value loss and of the entropy; the policy loss has weight 1.
+        learning_rate: the learning rate of Adam.
         largest_gradient: norm to which gradients are clipped.
-        discount, trace: of generalised advantage estimation. Costs add up, so nothing is discounted.
-        scaling: of costs to go, see `reward_scaling`.
+        discount, trace: parameters of generalised advantage estimation. Costs add up, so nothing is discounted.
+        scaling: the scaling of costs to go, see `reward_scaling`.
         states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
             in a minibatch. Fewer states need less memory; the updates are the same.
         policy_network, value_network: their shapes.

@@ -34,12 +34,12 @@ class NetworkConfig:
 
     Attributes:
         layers: transformer layers.
-        embedding: numbers in a token.
-        heads: of attention, which share the embedding.
+        embedding: size of a token.
+        heads: number of attention heads, which share the embedding.
         hidden: width of the MLP in a transformer layer.
         channels: filters of the convolution.
         policy_hidden, value_hidden: hidden layers of the heads.
-        dtype: what the transformer computes in; parameters are float32.
+        dtype: the dtype in which the transformer computes; parameters are float32.
     """
 
     layers: int = 6

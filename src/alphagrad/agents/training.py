@@ -35,7 +35,7 @@ from .settings import check as check_configuration
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """How training stands: by task, the best cost and what no order is below."""
+    """The state of training: the best cost and the lower bound of each task."""
 
     agent: str
     iteration: int
@@ -56,12 +56,12 @@ class TrainingProgress:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """What training found.
+    """The result of training.
 
     Attributes:
         orders: the best order of each task.
-        learner: what the agent has learnt, as a pytree of arrays.
-        iterations, seconds: how long it took, earlier calls in the same folder included.
+        learner: the learned parameters of the agent, as a pytree of arrays.
+        iterations, seconds: the duration, including earlier calls in the same folder.
         stopped: why it ended: "optimal", "iterations", "seconds" or "interrupted".
     """
 

@@ -1,1 +1,1 @@
-"""The command line: one module a command, and what several of them share."""
+"""The command line: one module per command, and shared code."""

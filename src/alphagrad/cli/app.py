@@ -1,4 +1,4 @@
-"""The command line: all commands, and how whatever cannot be done is answered.
+"""The command line: all commands, and how errors are reported.
 
 What a command needs is imported when it runs, so that help and completion come at once.
 """
@@ -32,7 +32,7 @@ BROKEN_PIPE = 141
 
 
 class Commands(TyperGroup):
-    """All commands; answers everything that cannot be done with one line, and everything else as typer does."""
+    """All commands. Reports expected errors in one line, and leaves everything else to typer."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])

@@ -1,4 +1,4 @@
-"""The paper's table 1 with our own numbers: what orders of each task cost, and how low they can be."""
+"""The paper's table 1 with our own numbers: the cost of orders of each task, and lower bounds."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -27,7 +27,7 @@ def compare(
     announce: Callable[[str], None],
     progress: Callable[[Progress], None],
 ) -> Iterator[Row]:
-    """The rows of each task, one search for each; Ctrl-C interrupts after the row that is under way.
+    """The rows of the table, with one search per task. Ctrl-C interrupts after the current row.
 
     A search starts from the best order on record, so what is shown is the best known.
     """
@@ -47,7 +47,7 @@ def compare(
 
 
 def select(names: Sequence[str]) -> list[Task]:
-    """The tasks of these names; all that the paper has, if none is named."""
+    """The tasks with these names, or all tasks of the paper if no name is given."""
     return [tasks.get(name) for name in names] or [task for task in tasks.TASKS.values() if task.paper is not None]
 
 
@@ -69,7 +69,7 @@ def _cells(row: Row) -> list[Any]:
 
 
 def _other_graphs(rows: Sequence[Row]) -> list[str]:
-    """Tasks of which the presets have other raw costs than in the paper."""
+    """Tasks whose presets have other raw costs than in the paper."""
     costs = {(row["task"], row["counting"]): [row[column] for column in COLUMNS[2:5]] for row in rows}
     return [
         task

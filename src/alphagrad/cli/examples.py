@@ -1,4 +1,4 @@
-"""Examples of each command, which its help ends with."""
+"""Examples that end the help of each command."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ FIRST_STEPS = tuple(EXAMPLES[name][0] for name in ("tasks", "search", "show")) +
 
 
 def write_examples(formatter: Any, lines: tuple[str, ...]) -> None:
-    """A section of the help; what is to be copied is not wrapped."""
+    """A section of the help, in which lines to copy are not wrapped."""
     with formatter.section("Examples"):
         for line in lines:
             formatter.write(f"  {line}\n")

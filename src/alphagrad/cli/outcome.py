@@ -1,4 +1,4 @@
-"""What a training run has found: a table for people, data for programs, and files of results."""
+"""The results of a training run: a table, data as JSON, and files of results."""
 
 import json
 from collections.abc import Sequence
@@ -36,7 +36,8 @@ class Outcome:
         objective: Objective,
         stopped: str,
     ) -> "Outcome":
-        """Read from the folder; an interrupted run that has no orders yet is an interruption."""
+        """Read the outcome from the folder. Raises an interruption if the run was interrupted before it found an
+        order."""
         saved = {name: folder / "orders" / f"{name}.json" for name in targets}
         if stopped == "interrupted" and not all(path.exists() for path in saved.values()):
             raise KeyboardInterrupt
@@ -59,7 +60,7 @@ class Outcome:
         }
 
     def __str__(self):
-        names = ["task", "best found", "forward", "reverse", "Markowitz", "no order below"]
+        names = ["task", "best found", "forward", "reverse", "Markowitz", "lower bound"]
         keys = ("task", "best", *BASELINES, "bound")
         cells = [[row[key] for key in keys] for row in self.found]
         ended = (
@@ -69,7 +70,7 @@ class Outcome:
         return "\n".join([table(f"{self.agent}, {self.objective}", names, cells), ended, *usage])
 
     def write(self, folder: Path, seed: int, **about: Any) -> None:
-        """A file for each task, ``<agent>/<task>-<seed>.json``, with what else there is to say about the run.
+        """A file for each task, ``<agent>/<task>-<seed>.json``, with further data about the run.
 
         What an agent found that learnt several tasks is kept apart from agents that learnt one, in ``<agent>-joint``.
         """
@@ -91,7 +92,7 @@ class Outcome:
 
 
 def _row(task: str, saved: Path, target: Target, graph: ComputationGraph, objective: Objective) -> dict[str, Any]:
-    """The best order of one task, what it costs, and what others do."""
+    """The best order of one task, its cost, and the costs of other orders."""
     order = Order.load(saved)
     cost, bound = graph.cost(order, objective.counting), float(order.bound or 0)
     return {
@@ -106,7 +107,7 @@ def _row(task: str, saved: Path, target: Target, graph: ComputationGraph, object
 
 
 def _of_task(curve: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:
-    """The metrics of one task, and those that all share."""
+    """The metrics of one task, and the shared metrics."""
     return [
         {name: [value[number]] if isinstance(value, list) else value for name, value in line.items()} for line in curve
     ]

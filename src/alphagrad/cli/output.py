@@ -1,4 +1,4 @@
-"""What commands print and write: answers, files that are checked before there is anything to write, interruptions."""
+"""Output of commands: results, files whose paths are checked before long work starts, and interruptions."""
 
 import json
 import os
@@ -22,13 +22,13 @@ def answer(as_json: bool, document: Any, text: object) -> None:
 
 
 def interrupted(kept: str) -> typer.Exit:
-    """To be raised once everything there is has been printed; says what is kept of it."""
+    """Raised after an interruption, once all results so far are printed. Says which of them are kept."""
     typer.echo(f"alphagrad: interrupted; {kept}", err=True)
     return typer.Exit(INTERRUPTED)
 
 
 def check_writable(option: str, path: Path | None, suffixes: Sequence[str]) -> None:
-    """Refuse a file that cannot be written."""
+    """Raise an error if a file cannot be written."""
     if path is None:
         return
     if path.suffix not in suffixes:
@@ -40,7 +40,7 @@ def check_writable(option: str, path: Path | None, suffixes: Sequence[str]) -> N
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Refuse a folder that is a file, or that can neither be written to nor made."""
+    """Raise an error if a folder is a file, or can neither be written to nor created."""
     if path is None:
         return
     there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
@@ -51,12 +51,12 @@ def check_folder(option: str, path: Path | None) -> None:
 
 
 def check_plot(path: Path | None) -> None:
-    """Refuse a picture that cannot be drawn, for want of matplotlib, or not be written."""
+    """Raise an error if a picture cannot be drawn, because matplotlib is missing, or cannot be written."""
     if path is not None:
         import_module("alphagrad.plot")
         check_writable("--plot", path, PICTURES)
 
 
 def save_plot(drawing: tuple[Any, Any], path: Path) -> None:
-    """Write what functions of `alphagrad.plot` return, fine enough for print."""
+    """Write a figure of `alphagrad.plot`, at a resolution fit for print."""
     drawing[0].savefig(path, dpi=200)

@@ -12,16 +12,17 @@ from .output import answer
 
 def play(
     target: TargetName,
-    agent: Annotated[Path | None, option("FOLDER", "The folder of a training run, whose policy plays.")] = None,
+    agent: Annotated[Path | None, option("FOLDER", "The folder of a training run. Its policy plays.")] = None,
     args: Args = None,
     counting: Counting = "raw",
     minimize: Minimize = "multiplications",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Eliminate vertices as cheaply as you can, or let an agent.
+    """Play elimination: remove all vertices as cheaply as you can, or let an agent play.
 
-    Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts as it was trained.
+    Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts costs as it did
+    in training.
     """
     from graphax import Order
 

@@ -1,4 +1,4 @@
-"""How a search stands, on one line of the terminal that changes while it runs."""
+"""The progress of a search, on one line of the terminal."""
 
 import threading
 
@@ -11,14 +11,14 @@ NOTICE_AFTER = 1.0
 
 
 class ProgressLine(StatusLine):
-    """The line of one search after the other, all with the same budget."""
+    """The progress line of consecutive searches with the same budget."""
 
     def __init__(self, budget: Budget, quiet: bool = False):
         super().__init__(quiet)
         self._title, self._budget = "", budget
 
     def prepare(self, method: str) -> None:
-        """Have the search compiled, saying so if that takes a while."""
+        """Compile the search, with a notice if that takes a while."""
         notice = threading.Timer(NOTICE_AFTER, self.say, ["preparing the search (compiled once per installation)…"])
         notice.daemon = True
         notice.start()
@@ -28,7 +28,7 @@ class ProgressLine(StatusLine):
             notice.cancel()
 
     def entitle(self, title: str) -> None:
-        """Say what the search that comes next is for."""
+        """Name the target of the next search."""
         self._title = f"{title}: "
 
     def show(self, now: object) -> None:

@@ -1,4 +1,4 @@
-"""How work that takes long stands: a line of the terminal that changes, or a line a minute where there is none."""
+"""The status of long work: one changing line on a terminal, or one line per minute elsewhere."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ FIRST, EVERY = 15.0, 60.0
 
 
 class StatusLine:
-    """A line on stderr; nothing if ``quiet``. It moves only on terminals that may be sent escape codes.
+    """A line on stderr, or nothing if ``quiet``. It changes in place only on terminals that support escape codes.
 
     Elsewhere a thread prints the latest status once a minute, also while something is compiled or solved.
     """
@@ -41,11 +41,11 @@ class StatusLine:
             self._status.stop()
 
     def say(self, text: str) -> None:
-        """Show a notice until something else is to be shown."""
+        """Show a notice until the next one."""
         self._tell(text, at_once=True)
 
     def show(self, now: object) -> None:
-        """Show what it says of itself, such as progress does for ``alphagrad.train(progress=...)``."""
+        """Show the text of an object, such as the progress of ``alphagrad.train(progress=...)``."""
         self._tell(now, at_once=False)
 
     def _tell(self, now: object, at_once: bool) -> None:
@@ -63,7 +63,7 @@ class StatusLine:
         self._next = time.monotonic() + EVERY
 
     def _beat(self) -> None:
-        """Print how it stands whenever nothing has been printed for long."""
+        """Print the status when nothing has been printed for a while."""
         while not self._over.wait(max(self._next - time.monotonic(), 0.0)):
             with self._lock:
                 if time.monotonic() >= self._next and not self._over.is_set():

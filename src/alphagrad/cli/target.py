@@ -1,4 +1,4 @@
-"""What a search on the command line is for: a task, or a function of the user's with example arguments."""
+"""The target of a command: a task, or a user's function with example arguments."""
 
 import importlib
 import json
@@ -114,14 +114,14 @@ def _of_generated(text: str, argnums: str | None) -> Target:
 
 
 def _task_of(found: Any) -> Task | None:
-    """The task that is meant by a `Task`, or by the function of one."""
+    """The task that a `Task`, or the function of a task, refers to."""
     if isinstance(found, Task):
         return found
     return next((task for task in (tasks.TASKS | tasks.UNSEEN).values() if task.function is found), None)
 
 
 def _imported(text: str, role: str) -> Any:
-    """What ``module:name`` stands for, with the current folder among those where modules are looked for."""
+    """The object that ``module:name`` names. Modules are also looked up in the current folder."""
     module, _, name = text.partition(":")
     if not module or not name:
         raise SearchError(f"{role} {text!r} is not of the form module:name")
@@ -172,7 +172,7 @@ def _numbers(text: str) -> int | tuple[int, ...]:
 
 
 def _differentiable(args: tuple[Any, ...]) -> int | tuple[int, ...]:
-    """All arguments that are made of real floating-point numbers."""
+    """All arguments that consist of real floating-point numbers."""
     numbers = tuple(number for number, argument in enumerate(args) if _is_real(argument))
     if not numbers:
         raise SearchError(

@@ -30,31 +30,31 @@ class Preset(StrEnum):
 
 
 SET = (
-    "Set a field of the configuration, as often as needed: --set environments=64 --set network.layers=3 (ppo: "
-    "policy_network.layers, value_network.layers). An unknown name is answered with all that there are."
+    "Set a field of the configuration. Repeatable: --set environments=64 --set network.layers=3 (ppo: "
+    "policy_network.layers, value_network.layers). An unknown name raises an error that lists the valid ones."
 )
-FOLDER = "Where the run is kept, and goes on if it is there. Default: runs/<agent>-<tasks>-<seed>."
-TRACK = "Hand metrics on to tensorboard or wandb, if installed."
+FOLDER = "Folder of the run. An existing run is resumed. Default: runs/<agent>-<tasks>-<seed>."
+TRACK = "Send metrics to tensorboard or wandb, if installed."
 RESULTS = "Write <agent>/<task>-<seed>.json here (<agent>-joint for several tasks): order, configuration and curve."
-SEEDS = "Train an agent for each of these seeds, one after another, such as 42,123,541. Limits hold for each."
+SEEDS = "Train one agent per seed, one after another, such as 42,123,541. Limits apply to each run."
 
 
 @dataclass(frozen=True)
 class Train:
     """Train an agent to find orders.
 
-    One agent learns all targets. Training that needs more memory than is available ends before it starts, with an error
-    that names a setting that fits. Ctrl-C ends after the iteration under way, with the best so far; the same command
-    again goes on.
+    One agent learns all targets. If training would need more memory than is available, it stops at once with an error
+    that names a setting that fits. Ctrl-C ends training after the current iteration, with the best orders so far.
+    Repeat the command to resume.
     """
 
-    agent: Annotated[AgentName, typer.Argument(help="Which agent learns.")]
+    agent: Annotated[AgentName, typer.Argument(help="The agent to train.")]
     names: options.TargetNames = None
     joint: Annotated[bool, typer.Option("--joint", help="Train on the ten tasks of the paper together.")] = False
-    generated: Annotated[int, options.option("N", "Train on so many generated functions, too.")] = 0
+    generated: Annotated[int, options.option("N", "Also train on N generated functions.")] = 0
     args: options.Args = None
-    seconds: Annotated[float | None, options.option("N", "When to stop; earlier calls count.")] = None
-    iterations: Annotated[int | None, options.option("N", "When to stop; earlier calls count.")] = None
+    seconds: Annotated[float | None, options.option("N", "Stop after N seconds, including earlier calls.")] = None
+    iterations: Annotated[int | None, options.option("N", "Stop after N iterations, including earlier calls.")] = None
     seed: options.Seed = 0
     seeds: Annotated[str | None, options.option("N,N", SEEDS)] = None
     counting: options.Counting = "raw"
@@ -102,10 +102,10 @@ class Train:
         found = [outcome.as_dict() for outcome in outcomes]
         answer(self.as_json, {"runs": found} if self.seeds else found[0], "\n\n".join(map(str, outcomes)))
         if stopped == "interrupted":
-            raise interrupted(f"the run is kept in {folder}, and the same command goes on")
+            raise interrupted(f"the run is kept in {folder}, and the same command resumes it")
 
     def _stopped(self, trainer: "Trainer", config: Any, seed: int, folder: Path, line: "StatusLine") -> str:
-        """Train with one seed, and say why that ended."""
+        """Train with one seed, and report why training ended."""
         from ..agents.tracking import tracked
 
         with tracked(self.track, folder, asdict(config)) as track:
@@ -144,7 +144,7 @@ class Train:
         return [int(text) for text in texts]
 
     def targets(self) -> dict[str, "Target"]:
-        """What to train on, by name."""
+        """The training targets by name."""
         from .. import tasks
         from .target import GENERATED, find
 
@@ -160,7 +160,7 @@ class Train:
         return found
 
     def run_folder(self, seed: int, names: list[str]) -> Path:
-        """Where the run of a seed is kept: where the user says, with a folder for each of several seeds in it."""
+        """The folder of the run of a seed: the user's folder, with a subfolder per seed if there are several."""
         if self.folder is not None:
             return self.folder / str(seed) if self.seeds else self.folder
         named = ["joint"] if self.joint else names[: len(self.names or ())]
@@ -168,7 +168,7 @@ class Train:
         return Path("runs") / "-".join([self.agent, *named, *generated, str(seed)])
 
     def command(self, seed: int) -> str:
-        """The command that asks for the run of a seed, without where files go."""
+        """The command that repeats the run of a seed, without output paths."""
         values = {
             "--generated": self.generated or None, "--seconds": self.seconds, "--iterations": self.iterations,
             "--seed": seed, "--counting": self.counting, "--minimize": self.minimize, "--preset": self.preset,

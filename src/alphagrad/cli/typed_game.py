@@ -1,4 +1,4 @@
-"""A game on the terminal: what is on the board, and what is typed."""
+"""A game on the terminal: the board, and the typed moves."""
 
 import sys
 from collections.abc import Callable
@@ -20,7 +20,7 @@ WIDTH = 110
 
 
 def known_costs(graph: ComputationGraph, objective: Objective) -> dict[str, float | None]:
-    """What reverse mode, Markowitz and the best order on record cost."""
+    """The costs of reverse mode, Markowitz and the best order on record."""
     _, reverse, markowitz = baselines(graph, objective)
     known = best_known(graph, objective)
     return {"reverse": reverse, "markowitz": markowitz, "best_known": known.cost if known else None}
@@ -31,7 +31,7 @@ def listed(costs: dict[str, float | None]) -> str:
 
 
 class TypedGame:
-    """A game under way; it remembers all states, so that moves can be undone."""
+    """A running game. It keeps all states, so that moves can be undone."""
 
     def __init__(self, graph: ComputationGraph, objective: Objective, say: Callable[[str], None]):
         self._say = say
@@ -58,7 +58,7 @@ class TypedGame:
         return float(self._states[-1].cost)
 
     def _prices(self) -> dict[int, float]:
-        """What eliminating each vertex that is still there would cost now."""
+        """The current cost of eliminating each remaining vertex."""
         tables, state = self._game.tables, self._states[-1]
         prices = np.asarray(_price_of_each(tables, state)).tolist()
         alive = np.flatnonzero(np.asarray(game.legal_actions(tables, state))).tolist()

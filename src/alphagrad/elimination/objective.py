@@ -18,13 +18,13 @@ WEIGHTED = "weighted"
 
 @dataclass(frozen=True)
 class Objective:
-    """A quantity of a `graphax.Cost` to be made small.
+    """A quantity of a `graphax.Cost` to minimise.
 
     Attributes:
         minimize: ``"multiplications"``, ``"operations"`` (multiplications and additions), ``"peak"`` (live numbers), or
             ``"weighted"`` for ``weights``.
         counting: ``"folded"`` (what is executed) or ``"raw"`` (every product of two edges, as in the literature).
-        weights: what a multiplication and an addition cost; given for ``"weighted"`` only.
+        weights: the prices of a multiplication and an addition; only for ``"weighted"``.
     """
 
     minimize: str = "multiplications"

@@ -15,10 +15,10 @@ LEAST_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Budget:
-    """When a search ends at the latest: after so many seconds or evaluations, whichever comes first.
+    """The limit of a search: a number of seconds or evaluations, whichever comes first.
 
-    Every search ends when its order is certified to be optimal. One without any limit ends only then, or when it is
-    interrupted. A search that is limited by evaluations alone gives the same order each time.
+    Every search ends when its order is certified to be optimal. Without a limit, a search ends only then, or when it is
+    interrupted. A search limited by evaluations alone gives the same order every time.
     """
 
     seconds: float | None = None
@@ -59,7 +59,7 @@ class Budget:
         )
 
     def spent(self, seconds: float, evaluations: int) -> bool:
-        """Whether a search that has taken so much ends."""
+        """Whether a search that has used this much must end."""
         return seconds >= self.most_seconds or evaluations >= (self.evaluations or math.inf)
 
 
@@ -69,7 +69,7 @@ BudgetLike = float | Budget | Literal["certified"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How a search stands: the best value found, and what no order is below."""
+    """The state of a search: the best value found, and the lower bound."""
 
     finder: str
     best: float
@@ -79,12 +79,12 @@ class Progress:
 
     @property
     def gap(self) -> float:
-        """By what fraction of the best value an order may yet be better."""
+        """The largest possible improvement, as a fraction of the best value."""
         return (self.best - self.bound) / self.best if self.best > self.bound else 0.0
 
     @property
     def rate(self) -> float:
-        """Evaluations a second."""
+        """Evaluations per second."""
         return self.evaluations / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:

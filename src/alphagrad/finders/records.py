@@ -25,7 +25,7 @@ from .result import SearchResult
 
 
 class RecordWarning(UserWarning):
-    """A record could not be read or written; the search goes on without it."""
+    """A record could not be read or written. The search continues without it."""
 
 
 def user_shelf() -> Path:
@@ -38,10 +38,10 @@ def shipped_shelf() -> Path:
 
 
 def best_known(graph: ComputationGraph, objective: ObjectiveLike = "multiplications") -> Order | None:
-    """The best order on record for this very graph, or None.
+    """The best order on record for this graph, or None.
 
-    Looks at those that ship with the package, for all its tasks, and at those that searches on this machine have kept
-    (under $ALPHAGRAD_CACHE, or in the user's cache folder).
+    Reads the orders that ship with the package, for all its tasks, and the orders that searches on this machine have
+    kept (under $ALPHAGRAD_CACHE, or in the user's cache folder).
 
     Args:
         objective: as ``minimize`` of `alphagrad.search`, for folded counts; or an `Objective`.

@@ -12,16 +12,16 @@ from ..elimination.objective import Objective
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The best order that a search found, and how good it is known to be.
+    """The best order that a search found, with its cost and the lower bound.
 
     Attributes:
-        order: to be given to `graphax.jacve`, or saved.
+        order: the order, to pass to `graphax.jacve` or to save.
         cost: its multiplications, additions and peak.
         value: the quantity that was minimised.
-        bound: no order of this graph has a lower value.
+        bound: a lower bound on the value of every order of this graph.
         objective: what was minimised.
         history: (seconds, evaluations, value) each time a better order was found.
-        evaluations, seconds: how many orders were looked at, and how long it took.
+        evaluations, seconds: the number of orders evaluated, and the duration.
         stopped: why the search ended: "optimal", "budget", "exhausted" (nothing left to try), "interrupted"
             or "workers died".
         graph: the graph that was searched.
@@ -48,12 +48,12 @@ class SearchResult:
 
     @property
     def gap(self) -> float:
-        """By what fraction of its value the order may be worse than the best one."""
+        """The largest possible distance from the optimum, as a fraction of the value."""
         return 0.0 if self.optimal else (self.value - self.bound) / self.value
 
     @property
     def certificate(self) -> str:
-        """What is known of the optimum, in words."""
+        """What is proven about the optimum, in words."""
         if self.optimal:
             return "optimal"
         if self.graph.has_loops:
@@ -67,7 +67,7 @@ class SearchResult:
         return [*((name, self.graph.cost(name, counting)) for name in presets), (self.order.finder, self.cost)]
 
     def as_dict(self) -> dict[str, object]:
-        """Everything but the graph, as plain data."""
+        """Everything except the graph, as plain data."""
         return {
             "order": asdict(self.order),
             "cost": asdict(self.cost),

@@ -40,17 +40,18 @@ def search(
     executor: Executor | None = None,
     record: bool = True,
 ) -> SearchResult:
-    """Look for an elimination order with a low cost, and say how low it can be.
+    """Search for an elimination order with a low cost, and bound how low the cost can be.
 
-    Of a graph with loops it searches the bodies, too: its order has theirs, and its result says how low each can be.
+    For a graph with loops it also searches orders of the bodies. The result has a bound for each body.
 
     Args:
         target: a function, with example arguments; or a graph, or a `Task`, without.
         args: example arguments; only their shapes matter, except for those outside ``argnums``.
-        argnums, has_aux: as in `graphax.jacve`, to which the order is to be given.
-        simplify: remove common subexpressions first. `jacve` does the same with an order found so.
-        budget: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal. Compiling the search
-            itself (once for each installation) is not counted. Ctrl-C ends a search early and returns the best so far.
+        argnums, has_aux: as in `graphax.jacve`.
+        simplify: remove common subexpressions first. `jacve` then does the same when you pass it the order.
+        budget: seconds, a `Budget`, or ``"certified"`` to continue until the order is proven optimal. Compiling the
+            search itself (once per installation) is not counted. Ctrl-C ends a search early and returns the best so
+            far.
         minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, weights for multiplications and additions, or
             ``"runtime"``: orders are ranked by a model of this machine, which is measured once, and the best few by the
             clock, under `jax.vmap`. That needs a function or a task.

@@ -33,7 +33,7 @@ class View:
         title: what people call the function.
         counting: how multiplications are counted.
         replays: the orders.
-        bound: no order takes fewer multiplications.
+        bound: the lower bound on multiplications.
         searched: whether a search proved the bound; if not it is from minimum cuts.
         proven: bounds that a search proved, also for bodies of loops.
     """

@@ -16,11 +16,11 @@ EARLIEST = 1e-3
 
 
 def search_history(*results: SearchResult, labels: Sequence[str] | None = None) -> tuple[Figure, Any]:
-    """Draw the best cost over the time of searches, and the bound that no order is below; the figure and its axes.
+    """Draw the best cost over time of searches, and the lower bound. Returns the figure and its axes.
 
     Args:
-        results: what `alphagrad.search` returned. Of those of one graph the highest bound is drawn.
-        labels: a name for each; by default that of its finder.
+        results: what `alphagrad.search` returned. If several searched the same graph, the highest bound is drawn.
+        labels: a name for each result; by default the name of its finder.
     """
     if not results:
         raise SearchError("there is no search to draw; give what alphagrad.search returned")
@@ -41,7 +41,7 @@ def cost_over_time(
 
     Args:
         target, args: what `alphagrad.search` takes; or results of searches, by the names they are to have.
-        finders: methods of `alphagrad.search`; by default all that there are.
+        finders: methods of `alphagrad.search`; by default all finders.
         budget: of each of them.
         options: further arguments of `alphagrad.search`.
     """

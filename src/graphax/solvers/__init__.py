@@ -1,4 +1,4 @@
-"""Solvers of lineax, optimistix and diffrax whose Jacobians are found by elimination and whose steps are kernels.
+"""Solvers for lineax, optimistix and diffrax with Jacobians by elimination and steps compiled to kernels.
 
 from graphax import solvers
 

@@ -14,7 +14,7 @@ _LEAST_SQUARES = SmallLeastSquares()
 
 
 class Eliminating:
-    """What makes an iterative solver of optimistix ours: derivatives by elimination, and steps that are kernels.
+    """Mixin for iterative optimistix solvers: derivatives by elimination, and steps compiled to kernels.
 
     Iterates, termination and results are those of the class it is mixed into. Functions of more than 64 numbers, or of
     complex ones, are left to that class as they are.

@@ -15,10 +15,10 @@ from .kernels import in_kernel
 
 
 class SmallLU(lx.LU):
-    """`lineax.LU` for small dense operators: Jacobian, factorisation and solve are kernels where they are mapped.
+    """`lineax.LU` for small dense operators: Jacobian, factorisation and solve are kernels when mapped.
 
     Inside `graphax.kernel` they are part of the kernel around them. Systems of more than 32 unknowns are left to
-    LAPACK. Pivots, and what becomes of singular systems, are those of `lineax.LU`.
+    LAPACK. Pivots and the treatment of singular systems are those of `lineax.LU`.
     """
 
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> Any:
@@ -42,7 +42,8 @@ class SmallLU(lx.LU):
 class SmallLeastSquares(lx.AbstractLinearSolver):
     """Least squares for small dense operators of full rank, square or not, as kernels like `SmallLU`.
 
-    Finds what `lineax.QR` does: the least residual for more equations than unknowns, the shortest solution for fewer.
+    Computes the same solution as `lineax.QR`: the least residual for more equations than unknowns, the shortest
+    solution for fewer.
     The triangular factor is Cholesky's of the normal equations where these are well conditioned, and that of a QR
     factorisation elsewhere. Solutions are refined once, which makes up for what the normal equations lose.
     """

@@ -13,11 +13,11 @@ from ..block import JacobianBlock
 
 
 class BlockLinearOperator(lx.AbstractLinearOperator):
-    """A block of ``jacve(..., sparse=True)`` as an operator of lineax, between arrays of the shapes that it is between.
+    """A block of ``jacve(..., sparse=True)`` as a lineax operator between arrays of its input and output shapes.
 
     Products use the block's structure, and lineax sees whether it is diagonal, tridiagonal or triangular, so
-    `lineax.AutoLinearSolver` chooses the solver that needs no dense matrix, where there is one. ``tags`` say what
-    cannot be seen: `lineax.symmetric_tag`, for example.
+    `lineax.AutoLinearSolver` chooses a solver that needs no dense matrix, if there is one. ``tags`` declare further
+    properties, such as ``lineax.symmetric_tag``.
     """
 
     block: JacobianBlock

@@ -12,10 +12,10 @@ from .kernels import in_kernel
 def root_find(
     fn: Callable, solver: Any, y0: Any, args: Any = None, options: Any = None, *, throw: bool = True, **settings: Any
 ) -> optx.Solution:
-    """`optimistix.root_find`, all of whose iterations are one kernel where it is mapped.
+    """`optimistix.root_find` with all iterations in one kernel when mapped.
 
-    Points that have converged cost nothing more: each vector of points stops for itself. The arguments are those of
-    optimistix. The final state of the iteration is not returned, so that it need not leave the kernel.
+    Each SIMD vector of points stops when its own points have converged. The arguments are those of
+    optimistix. The final state of the iteration is not returned, so it stays in the kernel.
     """
     return _solved(optx.root_find, (fn, solver, y0, args, options), throw, settings)
 
@@ -23,7 +23,7 @@ def root_find(
 def least_squares(
     fn: Callable, solver: Any, y0: Any, args: Any = None, options: Any = None, *, throw: bool = True, **settings: Any
 ) -> optx.Solution:
-    """`optimistix.least_squares`, all of whose iterations are one kernel where it is mapped; see `root_find`."""
+    """`optimistix.least_squares` with all iterations in one kernel when mapped; see `root_find`."""
     return _solved(optx.least_squares, (fn, solver, y0, args, options), throw, settings)
 
 

@@ -23,7 +23,7 @@ _OURS: dict[type, Any] = {diffrax.VeryChord: VeryChord, optx.Chord: Chord, optx.
 
 
 def compiled(solver: diffrax.AbstractSolver) -> "CompiledSolver":
-    """A solver for `diffrax.diffeqsolve` that takes the steps of ``solver``, each as one kernel where it is mapped.
+    """A solver for ``diffrax.diffeqsolve`` that takes the steps of ``solver``. When mapped, each step is one kernel.
 
     A root finder of diffrax or optimistix is replaced by ours, with the same settings.
     """
@@ -49,10 +49,10 @@ def _ours(finder: Any) -> Any:
 
 
 class CompiledSolver(diffrax.AbstractWrappedSolver):
-    """A solver of diffrax whose whole step is one kernel where it is mapped; made by `compiled`.
+    """A diffrax solver whose whole step is one kernel when mapped; made by `compiled`.
 
     The stages, the root finding in them and the error estimate are one block of machine code. The steps are those of
-    ``solver``, and so are their number and errors. A step that no kernel takes is left to XLA.
+    ``solver``, and so are their number and errors. XLA runs steps that kernels do not support.
     """
 
     solver: diffrax.AbstractSolver  # type: ignore[misc]

@@ -35,9 +35,9 @@ ppo = alphagrad.PPOConfig(environments=128, epochs=1, minibatches=2, states_at_o
 alphazero = alphagrad.AlphaZeroConfig(environments=64, simulations=4, states_at_once=2000, network=small)
 games = Games.of([tasks.get("PropaneCombustion").graph()])
 fitting = Fitting({"ppo": ppo, "alphazero": alphazero}[sys.argv[1]], games.boards, tuple(jax.devices()), print)
-state, needed = fitting.iteration.first_state(), fitting.memory
+state, needed = fitting.iteration.first_state(42), fitting.memory
 before = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-jax.block_until_ready(fitting.compiled(state))
+jax.block_until_ready(fitting.compiled(state, 42))
 print(needed, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 

@@ -241,7 +241,7 @@ def test_an_interrupted_run_gives_the_best_so_far(monkeypatch, tmp_path):
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-2:] == [
         "ppo: iteration 1, f 5 (at least 4), 8 games (8.0/s), 1.0 s",
-        "alphagrad: interrupted; the run is kept in runs/ppo-f-7, and the same command goes on",
+        "alphagrad: interrupted; the run is kept in runs/ppo-f-7, and the same command resumes it",
     ]
     assert "stopped: interrupted" in result.stdout
     assert (tmp_path / "runs" / "ppo-f-7" / "orders" / "f.json").exists()
