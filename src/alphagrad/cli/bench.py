@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import SearchError
-from .options import Argnums, Args, AsJson, Quiet, TargetNames, check_positive, option, picture_of
+from .options import Argnums, Args, AsJson, Budgeted, Quiet, TargetNames, check_positive, option, picture_of
 from .output import answer, check_plot, check_writable, interrupted, save_plot
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Bench:
     """Measure Jacobians beside JAX's modes and other packages.
 
     Tasks are measured as in the paper's table 2 and its figures. A function of your own is measured at one point and at
-    512, and a line of advice says whether to use graphax for it. Times are medians over rounds.
+    512, with the order that a search of --budget finds, too, and a line of advice says whether to use graphax for it.
+    Times are medians over rounds.
 
     Ctrl-C prints what is there so far. What --save wrote until then stays, and the same command goes on.
     """
@@ -64,7 +65,7 @@ class Bench:
     repeat: Annotated[int, option("N", "Rounds, in each of which everyone has a turn.")] = 100
     seconds: Annotated[float, option("N", "After which a case has had enough rounds.")] = 20.0
     threads: Annotated[int | None, option("N", "Threads that JAX and kernels may use. Default: all.")] = None
-    budget: Annotated[float, option("SECONDS", "For the search of the best order of a function of yours.")] = 2.0
+    budget: Budgeted = 2.0
     check: Annotated[Check | None, typer.Option(help=CHECK)] = None
     save: Annotated[Path | None, option("FILE.json", "Write all measurements to this file.")] = None
     plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None

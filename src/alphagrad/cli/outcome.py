@@ -59,7 +59,7 @@ class Outcome:
         }
 
     def __str__(self):
-        names = ["task", "best found", "forward", "reverse", "Markowitz", "no order below"]
+        names = ["task", "best found", "forward", "reverse", "Markowitz", "lower bound"]
         keys = ("task", "best", *BASELINES, "bound")
         cells = [[row[key] for key in keys] for row in self.found]
         ended = (

@@ -22,4 +22,4 @@ def draw_baselines(axes: Any, costs: Mapping[str, float]) -> None:
 
 
 def draw_bound(axes: Any, bound: float) -> None:
-    axes.axhline(bound, label=f"no order is below {bound:,g}", color="black", linewidth=1)
+    axes.axhline(bound, label=f"lower bound {bound:,g}", color="black", linewidth=1)

@@ -49,7 +49,7 @@ def test_search_history(results):
         assert seconds[-1] == pytest.approx(result.seconds)
         assert seconds == sorted(seconds)
         assert all(after > 0 for after in seconds)
-    (bound,) = (height for name, (_, height) in lines.items() if name.startswith("no order is below"))
+    (bound,) = (height for name, (_, height) in lines.items() if name.startswith("lower bound"))
     assert set(bound) == {max(result.bound for result in results)}
     assert (axes.get_xscale(), axes.get_ylabel()) == ("log", "multiplications (raw)")
     assert as_png(figure).startswith(b"\x89PNG")
@@ -62,8 +62,8 @@ def test_searches_of_several_functions(results):
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [
         f"flux, {results[0].value}",
         f"arm, {arm.value}, optimal",
-        f"no order is below {results[0].bound:g}",
-        f"no order is below {arm.value}",
+        f"lower bound {results[0].bound:g}",
+        f"lower bound {arm.value}",
     ]
     assert axes.get_ylabel() == "cost"
 
@@ -96,7 +96,7 @@ def test_order_comparison():
     size = len(ROE.intermediates)
     assert list(lines["reverse"][0]) == list(range(size + 1))
     assert {name: heights[-1] for name, (_, heights) in lines.items()} == {
-        "reverse": 364, "best known": 295, "mine": 620, "no order is below 223": 223,
+        "reverse": 364, "best known": 295, "mine": 620, "lower bound 295": 295,
     }  # fmt: skip
     for _, heights in lines.values():
         assert heights == sorted(heights)

@@ -40,7 +40,7 @@ class CostChart {
     if (bound > 0) {
       svg("line", { class: "bound", x1: x(0), x2: x(steps), y1: y(bound), y2: y(bound) }, this.svg);
       const text = svg("text", { x: Number(x(0)) + 6, y: Number(y(bound)) - 4 }, this.svg);
-      text.textContent = `no order is below ${count(bound)}`;
+      text.textContent = `lower bound ${count(bound)}`;
     }
     svg("line", { class: "now", x1: x(step), x2: x(step), y1: EDGES.top, y2: CHART_HEIGHT - EDGES.bottom }, this.svg);
     for (const line of [...lines].sort((a, b) => a.chosen - b.chosen)) {

@@ -75,7 +75,7 @@ function overview(models) {
     return { cells: [model.title, count(model.intermediates.length), ...cells, count(model.bound)] };
   });
   const caption = `Multiplications, ${models[0].data.counting}`;
-  return block(tableOf(caption, ["function", "vertices", ...names, "no order below"], rows));
+  return block(tableOf(caption, ["function", "vertices", ...names, "lower bound"], rows));
 }
 
 function timingsTable(model) {
