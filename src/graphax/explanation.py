@@ -124,7 +124,14 @@ class Explanation:
             for name, (folded, raw) in self.costs.items()
         ]
         names = ["order", "multiplications", "additions", "peak live", "raw multiplications"]
-        return table("Cost of accumulating the Jacobian", names, rows)
+        text = table("Cost of accumulating the Jacobian", names, rows)
+        return "\n".join([text, *self._about_the_order()])
+
+    def _about_the_order(self) -> list[str]:
+        """By what the order was chosen, or how good it is known to be."""
+        if self.order.cost is not None and self.order.bound:
+            return [f"This order is from a search: {_origin(self.order)}."]
+        return ['"auto" chooses by operations: multiplications and additions.'] if self.order.finder == "auto" else []
 
     def _eliminations_table(self) -> str:
         rows = [

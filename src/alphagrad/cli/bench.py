@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import SearchError
-from .options import Argnums, Args, AsJson, Quiet, TargetNames, check_positive, option, picture_of
+from .options import Argnums, Args, AsJson, Budgeted, Quiet, TargetNames, check_positive, option, picture_of
 from .output import answer, check_plot, check_writable, interrupted, save_plot
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Bench:
     repeat: Annotated[int, option("N", "Rounds, in each of which everyone has a turn.")] = 100
     seconds: Annotated[float, option("N", "After which a case has had enough rounds.")] = 20.0
     threads: Annotated[int | None, option("N", "Threads that JAX and kernels may use. Default: all.")] = None
-    budget: Annotated[float, option("SECONDS", "Seconds for each search.")] = 2.0
+    budget: Budgeted = 2.0
     check: Annotated[Check | None, typer.Option(help=CHECK)] = None
     save: Annotated[Path | None, option("FILE.json", "Write all measurements to this file.")] = None
     plot: Annotated[Path | None, picture_of("times over batches or sizes")] = None

@@ -142,7 +142,7 @@ def _conclude(views: "Sequence[View]", path: Path, as_json: bool, open_page: boo
         for view in views
         for replay in view.replays
     ]
-    columns = ["function", "order", "multiplications", "additions", "peak", "no order below"]
+    columns = ["function", "order", "multiplications", "additions", "peak", "lower bound"]
     text = table(f"Multiplications are counted {views[0].counting}", columns, rows)
     document = {"out": str(path), "targets": [summary(view) for view in views]}
     answer(as_json, document, f"{text}\nwritten: {path}")

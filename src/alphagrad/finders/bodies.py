@@ -59,7 +59,7 @@ def _search_each(
         body = passing.how.graph
         if body not in searched:
             share = trial.budget.left(time.monotonic() - began, evaluations, len(passings) - number)
-            part = replace(trial, graph=body, budget=share, starts=(passing.how.order,))
+            part = replace(trial, graph=body, budget=share, starts=(passing.how.order,), bound=0.0)
             searched[body] = search_bodies(part, find, _of_body(progress, vertex))
             evaluations += searched[body].evaluations
         found[vertex] = searched[body]

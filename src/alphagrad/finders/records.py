@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import resources
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def best_known(graph: ComputationGraph, objective: ObjectiveLike = "multiplicati
     """The best order on record for this graph, or None.
 
     Reads the orders that ship with the package, for all its tasks, and the orders that searches on this machine have
-    kept (under $ALPHAGRAD_CACHE, or in the user's cache folder).
+    kept (under $ALPHAGRAD_CACHE, or in the user's cache folder). The order's ``bound`` is the best one proven so far.
 
     Args:
         objective: as ``minimize`` of `alphagrad.search`, for folded counts; or an `Objective`.
@@ -50,13 +50,18 @@ def best_known(graph: ComputationGraph, objective: ObjectiveLike = "multiplicati
         raise SearchError(f"best_known takes a graph, such as graphax.build_graph(f, *args), but got {graph!r}")
     objective = Objective.of(objective)
     found = [read(shelf, graph, objective) for shelf in (shipped_shelf(), user_shelf())]
-    return min((order for order in found if order), key=lambda order: order.cost or 0, default=None)
+    orders = [order for order in found if order is not None]
+    if not orders:
+        return None
+    best = min(orders, key=lambda order: order.cost or 0)
+    # A proof holds for the graph, whichever order it was found with.
+    return replace(best, bound=max(order.bound or 0 for order in orders))
 
 
 def offer(result: SearchResult) -> None:
-    """Put the order on the user's shelf, if it is the best one known."""
+    """Put the order on the user's shelf, if it is the best one known, or no worse and with a better proof."""
     known = best_known(result.graph, result.objective)
-    if known is None or known.cost is None or result.value < known.cost:
+    if known is None or known.cost is None or (result.value, -result.bound) < (known.cost, -(known.bound or 0)):
         try:
             write(user_shelf(), result)
         except OSError as error:
@@ -101,6 +106,8 @@ def _checked(path: Path, graph: ComputationGraph, objective: Objective) -> Order
     value = Problem(graph, objective).value_of(order)
     if value != order.cost or f"{value:g}" != path.stem:
         raise ValueError(f"it says {order.cost} but its order costs {value}")
+    if order.bound is not None and order.bound > value:
+        raise ValueError(f"it says that no order costs less than {order.bound}, but its own costs {value}")
     return order
 
 

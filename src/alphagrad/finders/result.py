@@ -9,6 +9,9 @@ from graphax.table import table
 
 from ..elimination.objective import Objective
 
+# Bounds that are further below the best order, as a fraction of its cost, say little about it.
+WEAK = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
@@ -58,13 +61,15 @@ class SearchResult:
             return "optimal"
         if self.graph.has_loops:
             return "no lower bound is known for a graph with loops"
-        return f"no order is more than {self.gap:.1%} cheaper (none is below {self.bound:g})"
+        if self.gap > WEAK:
+            return f"the lower bound, {self.bound:g}, is weak: an order that is {self.gap:.1%} cheaper is not ruled out"
+        return f"no order is more than {self.gap:.1%} cheaper (lower bound {self.bound:g})"
 
     def compared(self) -> list[tuple[str, Cost]]:
-        """The costs of forward, reverse, Markowitz and of this order; presets only where they take no time."""
+        """The costs of forward, reverse, Markowitz and of the order found; presets only where they take no time."""
         presets = ("fwd", "rev", "markowitz") if len(self.graph.intermediates) <= 1500 else ()
         counting = self.objective.counting
-        return [*((name, self.graph.cost(name, counting)) for name in presets), (self.order.finder, self.cost)]
+        return [*((name, self.graph.cost(name, counting)) for name in presets), ("found", self.cost)]
 
     def as_dict(self) -> dict[str, object]:
         """Everything except the graph, as plain data."""

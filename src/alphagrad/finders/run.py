@@ -27,7 +27,7 @@ PROOF_SHARE = 4
 
 @dataclass(frozen=True)
 class Trial:
-    """What to search, how, and for how long."""
+    """What to search, how, and for how long; ``bound`` is what is proven already."""
 
     graph: ComputationGraph
     objective: Objective
@@ -35,6 +35,7 @@ class Trial:
     budget: Budget
     seed: int
     starts: tuple[Order, ...] = ()
+    bound: float = 0.0
 
 
 def run(trial: Trial, progress: Callable[[Progress], None] | None = None) -> SearchResult:
@@ -61,6 +62,8 @@ class _Search:
         self._key = self._problem.key(self._nodes)
         self._steps: Iterator[Step] = FINDERS[trial.method](self._problem, trial.seed, given)
         self._bound = _quick_bound(trial.graph, trial.objective)
+        if not self._is_repeatable:
+            self._bound = max(self._bound, trial.bound)
         self._history = [(0.0, 0, self._key[0])]
         self._evaluations = 0
         self.stopped = "budget"
@@ -85,10 +88,14 @@ class _Search:
                 return
 
     def _provable(self) -> bool:
-        """Proofs take time of the clock, so a budget of evaluations alone, which is to be repeatable, has none."""
+        """Proofs take time of the clock, so a search that is to be repeatable has none."""
         trial = self._trial
-        limited = trial.budget.seconds is None and trial.budget.evaluations is not None
-        return trial.method == "auto" and trial.objective.minimize == "multiplications" and not limited
+        return trial.method == "auto" and trial.objective.minimize == "multiplications" and not self._is_repeatable
+
+    @property
+    def _is_repeatable(self) -> bool:
+        """With a budget of evaluations alone, neither the clock nor what is on record decides where a search ends."""
+        return self._trial.budget.seconds is None and self._trial.budget.evaluations is not None
 
     def _look(self, seconds: float) -> bool:
         """Take steps of the finder for a while; returns whether it has no more."""
@@ -131,17 +138,18 @@ class _Search:
 
     def result(self) -> SearchResult:
         trial, graph, value = self._trial, self._trial.graph, self._key[0]
+        bound = max(self._bound, trial.bound)
         vertices = self._problem.vertices(self._nodes)
         return SearchResult(
-            order=graph.order(vertices, finder=trial.method, seed=trial.seed, cost=value, bound=self._bound),
+            order=graph.order(vertices, finder=trial.method, seed=trial.seed, cost=value, bound=bound),
             cost=self._problem.cost(self._nodes),
             value=value,
-            bound=self._bound,
+            bound=bound,
             objective=trial.objective,
             history=tuple(self._history),
             evaluations=self._evaluations,
             seconds=self._seconds(),
-            stopped="optimal" if value <= self._bound else self.stopped,
+            stopped="optimal" if value <= bound else self.stopped,
             graph=graph,
         )
 

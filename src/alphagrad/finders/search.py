@@ -64,7 +64,7 @@ def search(
         start: an order to start from, in any form that ``jacve(order=...)`` takes.
         batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, as ``in_axes`` of
             `jax.vmap`; by default those that are differentiated.
-        resume: start from the best order on record, too.
+        resume: start from the best order on record, too. Lower bounds on record are used in any case.
         progress: is called with a `Progress` about ten times a second.
         workers: processes to search on, if ``executor`` is not given. A script that asks for more than one needs
             ``if __name__ == "__main__":`` around its work, as with all of `multiprocessing`.
@@ -86,7 +86,11 @@ def search(
             "leave counting, method, workers and executor as they are"
         )
     graph = graph_of(target, args, argnums, has_aux, simplify)
-    trial = Trial(graph, objective, method, limit, seed, _starts(graph, objective, start, resume))
+    known = records.best_known(graph, objective)
+    given = None if start is None else Order.of(start, graph)
+    starts = tuple(order for order in (given, known if resume else None) if order is not None)
+    proven = 0.0 if known is None or graph.has_loops else known.bound or 0.0
+    trial = Trial(graph, objective, method, limit, seed, starts, proven)
     if minimize == "runtime":
         return fastest(_timed(target, args, argnums, has_aux, batch_axes), trial, progress)
     in_process = workers == 1 and executor is None
@@ -134,9 +138,3 @@ def graph_of(
         raise SearchError(
             f"{name} cannot be traced with the example arguments given: {type(error).__name__}: {error}"
         ) from error
-
-
-def _starts(graph: ComputationGraph, objective: Objective, start: Any, resume: bool) -> tuple[Order, ...]:
-    known = records.best_known(graph, objective) if resume else None
-    given = None if start is None else Order.of(start, graph)
-    return tuple(order for order in (given, known) if order is not None)

@@ -13,6 +13,7 @@ from graphax.presets import PRESETS
 from ..elimination.objective import Objective
 from ..errors import SearchError
 from ..finders.budget import Budget, Progress
+from ..finders.records import best_known
 from ..finders.result import SearchResult
 from ..finders.search import search
 from .replay import Replay
@@ -100,7 +101,8 @@ def make_view(
             proven = _proven(result)
         else:
             replays.append(_named(name, graph, counting))
-    bound = max(cut, int(proven.get(graph, 0)))
+    known = None if proven or graph.has_loops else best_known(graph, objective)
+    bound = max(cut, int(proven.get(graph, 0)), int(known.bound or 0) if known else 0)
     return View(title, graph, counting, tuple(replays), bound, bound > cut, proven)
 
 

@@ -378,7 +378,7 @@ def test_an_interrupted_search_gives_the_best_so_far(monkeypatch):
     assert callable(used(found.stdout.splitlines()[-3:]))
     assert found.stderr == "alphagrad: interrupted; the order is the best so far, and is in order.json\n"
     compared = alphagrad("table", "RoeFlux_1d", "--json")
-    assert [row["counting"] for row in json.loads(compared.stdout)] == ["paper, raw", "raw"]
+    assert [row["counting"] for row in json.loads(compared.stdout)] == ["paper, raw", "raw", "folded"]
     assert compared.stderr == "alphagrad: interrupted; these are the rows until then\n"
     shown = alphagrad("show", "RoeFlux_1d")
     assert (shown.stdout, shown.stderr) == ("", "alphagrad: interrupted; nothing was written\n")

@@ -55,7 +55,7 @@ def test_answers_as_data():
     assert document["out"] == "RoeFlux_1d.html"
     (target,) = document["targets"]
     assert [order["multiplications"] for order in target["orders"]] == [364, 620]
-    assert target["bound"] == 236
+    assert target["bound"] == 295
 
 
 @pytest.mark.parametrize("suffix", ["svg", "dot"])

@@ -87,11 +87,13 @@ def test_an_interrupted_search_returns_the_best_so_far():
         if progress.evaluations > 5000:
             raise KeyboardInterrupt
 
-    result = alphagrad.search(TASKS["RoeFlux_1d"], budget="certified", counting="raw", progress=interrupt)
+    result = alphagrad.search(TASKS["random_g"], budget="certified", counting="raw", progress=interrupt)
     assert result.stopped == "interrupted"
-    assert result.value <= 304
+    assert result.value <= 470
     cheaper = 1 - result.bound / result.value
-    assert result.certificate == f"no order is more than {cheaper:.1%} cheaper (none is below {result.bound:g})"
+    assert result.certificate == (
+        f"the lower bound, {result.bound:g}, is weak: an order that is {cheaper:.1%} cheaper is not ruled out"
+    )
 
 
 def test_progress_is_reported():
