@@ -1,8 +1,9 @@
 """A network on the graph itself: vertices tell their neighbours what they know, along the edges that are there now.
 
 It begins with what is worth knowing of each vertex (`alphagrad.game.features`), so it plays well before it has learnt
-anything: its first policy prefers vertices that are cheap and make others cheaper. Numbers of vertices play no role,
-and nothing of it depends on the size of a graph.
+anything: its first policy prefers vertices that are cheap and make others cheaper. It follows the cheaper of forward
+and reverse mode, more closely the more the two differ. Numbers of vertices play no role, and nothing of it depends on
+the size of a graph.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from ..game import FEATURES, GameState, GameTables
 from .layers import Head, linear
 
 # The first policy: logits of a vertex by its features. All of it can be unlearnt.
-FIRST_LOGITS = {"price": -6.0, "change": -2.0}
+FIRST_LOGITS = {"price": -6.0, "change": -2.0, "distance": -80.0}
 
 
 @dataclass(frozen=True)

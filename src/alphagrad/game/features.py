@@ -16,7 +16,7 @@ from .tables import GameTables
 FEATURES = (
     "price", "relative_price", "slack", "bound", "tight", "predecessors", "successors", "one_predecessor",
     "one_successor", "created", "merged", "grown", "change_before", "change_after", "change", "inputs_before",
-    "outputs_after", "depth", "height", "remaining",
+    "outputs_after", "depth", "height", "distance", "remaining",
 )  # fmt: skip
 # What reverse mode pays per vertex is described as the logarithm of this, plus one.
 UNITS = 4.0
@@ -50,8 +50,7 @@ def describe(tables: GameTables, state: GameState) -> Array:
         _signed_log((before + after) / unit),
         jnp.log1p(jnp.sum(present[: sizes.intermediates, : sizes.inputs], 1)),
         jnp.log1p(jnp.sum(present[sizes.intermediates :, sizes.inputs :], 0)),
-        tables.places[:, 0],
-        tables.places[:, 1],
+        *tables.places.T,
         jnp.broadcast_to(jnp.sum(alive) / jnp.maximum(jnp.sum(tables.intermediate), 1), price.shape),
     )
     return jnp.where(alive[:, None], jnp.stack([column.astype(jnp.float32) for column in columns], -1), 0.0)

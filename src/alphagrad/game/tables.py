@@ -65,8 +65,9 @@ class GameTables(NamedTuple):
         extents: float32[structures], the logarithm of how many numbers an edge of this structure stores.
         created: float32[structures, structures], how many numbers the result of a product stores.
         bounds: float32[intermediates], what eliminating each vertex costs at least, whatever comes before it.
-        places: float32[intermediates, 2], the longest way from an input and to an output, relative to the longest of
-            all vertices.
+        places: float32[intermediates, 3], the longest way from an input and to an output, relative to the longest of
+            all vertices; and the way from where the cheaper of forward and reverse mode begins, weighed by how much
+            cheaper that mode is.
         reference: float32[], what reverse mode costs, but at least 1. A unit in which costs are about 1.
     """
 
@@ -133,6 +134,7 @@ def make_tables(
     edges, scale = _edges(graph, table, room)
     product, multiplications, product_additions = _products(table, objective.counting, room.structures)
     types, shapes = _observed(table, room.structures)
+    forward, reverse = (max(objective.value(graph.cost(mode, objective.counting)), 1) for mode in ("fwd", "rev"))
     per_multiplication, per_addition = objective.weights
     stored = np.zeros(room.structures)
     stored[1 : needed.structures] = [structure.stored for _, structure in table.numbered()]
@@ -150,8 +152,8 @@ def make_tables(
         extents=jnp.asarray(np.log1p(stored), jnp.float32),
         created=jnp.asarray(stored[product & (MOST_STRUCTURES - 1)], jnp.float32),
         bounds=jnp.asarray(_bounds(graph, objective, room.intermediates), jnp.float32),
-        places=jnp.asarray(_places(graph, room.intermediates), jnp.float32),
-        reference=jnp.float32(max(objective.value(graph.cost("rev", objective.counting)), 1)),
+        places=jnp.asarray(_places(graph, forward / reverse, room.intermediates), jnp.float32),
+        reference=jnp.float32(reverse),
     )
 
 
@@ -231,9 +233,13 @@ def _bounds(graph: ComputationGraph, objective: Objective, room: int) -> np.ndar
     return objective.weights[0] * bounds
 
 
-def _places(graph: ComputationGraph, room: int) -> np.ndarray:
-    """How far each intermediate vertex is from inputs and from outputs, relative to the farthest."""
-    places = np.zeros((room, 2))
+def _places(graph: ComputationGraph, ratio: float, room: int) -> np.ndarray:
+    """The distances of intermediate vertices from inputs and outputs, relative to the farthest vertex.
+
+    The third column is the distance from the outputs if forward mode costs more than reverse mode (``ratio`` is above
+    one), and from the inputs otherwise, times the logarithm of the ratio. It orders vertices as the cheaper mode does.
+    """
+    places = np.zeros((room, 3))
     sources: dict[int, list[int]] = {number: [] for number in graph.vertices}
     targets: dict[int, list[int]] = {number: [] for number in graph.vertices}
     for target, source in graph.edges:
@@ -245,6 +251,7 @@ def _places(graph: ComputationGraph, room: int) -> np.ndarray:
         for vertex in vertices:
             longest[vertex] = 1 + max((longest.get(neighbour, 0) for neighbour in neighbours[vertex]), default=0)
         places[: len(inner), side] = [longest[vertex] / max(longest.values()) for vertex in inner]
+    places[:, 2] = abs(np.log(ratio)) * places[:, int(ratio > 1)]
     return places
 
 

@@ -1,9 +1,11 @@
 """Features say what eliminating a vertex costs and what it does to others."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import graphax as gx
 from alphagrad.game import FEATURES, describe, init, legal_actions, make_tables, prices, step
 from alphagrad.game.features import UNITS
 from alphagrad.tasks import get
@@ -58,3 +60,21 @@ def test_slack_is_what_a_vertex_costs_above_its_bound(position):
     slack = np.asarray(price_all(tables, state) - tables.bounds)[alive]
     assert np.all(slack >= 0)
     np.testing.assert_array_equal(column(position, "tight")[alive] == 1, slack == 0)
+
+
+@pytest.mark.parametrize(("inputs", "outputs", "side"), [(5, 2, "height"), (2, 5, "depth")])
+def test_distance_is_from_where_the_cheaper_mode_begins(inputs, outputs, side):
+    """Reverse mode begins at the outputs and is cheaper if there are few of them."""
+
+    def function(*x):
+        y = sum(x)
+        for _ in range(4):
+            y = jnp.sin(y)
+        return [jnp.exp(k * y) for k in range(1, outputs + 1)]
+
+    graph = gx.build_graph(function, *[1.0] * inputs, argnums=range(inputs))
+    tables = make_tables(graph)
+    forward, reverse = (graph.cost(mode, "raw").multiplications for mode in ("fwd", "rev"))
+    expected = abs(np.log(forward / reverse)) * column((tables, init(tables)), side)
+    assert expected.max() > 0.1
+    np.testing.assert_allclose(column((tables, init(tables)), "distance"), expected, rtol=1e-5)

@@ -59,6 +59,14 @@ def random_orders(size, count, seed=0):
     return np.stack([rng.permutation(size) for _ in range(count)]).astype(np.int32)
 
 
+def fits_a_table(graph):
+    """A few random programs of arrays can take on thousands of structures, which games refuse."""
+    try:
+        return bool(sizes_of(graph))
+    except AlphagradError:
+        return False
+
+
 def padded(actions, room=ROOM):
     """The actions, and then illegal ones."""
     return np.array([*actions, *([-1] * (room.intermediates - len(actions)))], np.int32)
@@ -133,7 +141,7 @@ def assert_plays_the_plan(graph, order):
     assert_same_results(remaining(graph, state, sizes), plan.results)
 
 
-@given(graph=program_graphs(), shuffle=st.randoms(use_true_random=False))
+@given(graph=program_graphs().filter(fits_a_table), shuffle=st.randoms(use_true_random=False))
 @settings(relaxed, max_examples=60)
 def test_random_programs_are_played_as_planned(graph, shuffle):
     order = list(graph.intermediates)
@@ -241,7 +249,7 @@ def test_the_graph_is_bipartite_at_the_end_and_not_before():
     assert not np.any(state.edges[:, sizes.inputs :])
 
 
-@given(graph=program_graphs())
+@given(graph=program_graphs().filter(fits_a_table))
 @settings(relaxed, max_examples=30)
 def test_observations_have_the_types_and_sizes_of_the_edges(graph):
     tables = make_tables(graph, sizes=common_sizes([ROOM, sizes_of(graph)]))
