@@ -262,7 +262,9 @@ def theirs(mode: str) -> dict[str, Callable]:
         return both
 
     def hess(f: Callable, **options: Any) -> Callable:
-        return jax.jacfwd(jac(f, **options), **options)
+        # Dtypes are those of the first mode that works, and hessve promises those of jax.hessian.
+        inner = jax.jacrev if mode == "forward" else jax.jacfwd
+        return jax.jacfwd(inner(f, **options), **options)
 
     return {"jac": jac, "value_and_jac": value_and_jac, "hess": hess}
 

@@ -14,6 +14,7 @@ from ..elimination.structures import StructureTable
 from .algebra import algebra_of, described
 from .layout import lay_out
 from .replay import Replay
+from .symbols import symbol_of
 from .view import View, way_of
 
 
@@ -55,6 +56,7 @@ def _vertex(vertex: Vertex, place: tuple[float, float]) -> dict[str, Any]:
         "number": vertex.number,
         "kind": vertex.kind,
         "name": vertex.name,
+        "symbol": symbol_of(vertex.name),
         "shape": list(vertex.shape),
         "where": where,
         "code": code,

@@ -7,6 +7,7 @@ from graphax.graph import Vertex
 
 from .layout import Placement, Point, lay_out
 from .replay import Replay
+from .symbols import symbol_of
 
 FILLS = {"input": "#dbeef0", "intermediate": "#eef0f3", "output": "#fbe9d0"}
 STROKES = {"input": "#2a7f8a", "intermediate": "#7b8594", "output": "#b9731a"}
@@ -65,7 +66,8 @@ def _vertex_svg(vertex: Vertex, place: Point) -> str:
     x, y = place
     names = [(vertex.name, x - RADIUS - 5, y + 3.5, 11, "end")]
     if vertex.kind != "input":
-        names = [(str(vertex.number), x, y + 3.5, 10, "middle"), (vertex.name, x, y + RADIUS + 9, 7, "middle")]
+        inside, below = symbol_of(vertex.name), f"{vertex.number} {vertex.name}"
+        names = [(inside, x, y + 3.5, 10, "middle"), (below, x, y + RADIUS + 9, 7, "middle")]
     texts = [
         f'<text x="{across:.1f}" y="{down:.1f}" font-size="{size}" text-anchor="{anchor}">{escape(_short(text))}</text>'
         for text, across, down, size, anchor in names
@@ -77,7 +79,7 @@ def _vertex_svg(vertex: Vertex, place: Point) -> str:
     )
 
 
-def _short(text: str, most: int = 11) -> str:
+def _short(text: str, most: int = 13) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

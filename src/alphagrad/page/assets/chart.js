@@ -3,6 +3,8 @@
 const CHART_HEIGHT = 230;
 // Where the dearest order costs so many times the cheapest, costs are drawn by their logarithms.
 const FAR_APART = 12;
+// Below this width in pixels there is no room for long texts between both ends of the axis.
+const WIDE = 260;
 const EDGES = { left: 46, right: 132, top: 12, bottom: 24 };
 
 class CostChart {
@@ -58,7 +60,8 @@ class CostChart {
       svg("text", { x: EDGES.left - 8, y: Number(y(at)) + 4, "text-anchor": "end" }, this.svg).textContent = count(at);
     }
     const name = svg("text", { x: x(steps / 2), y: CHART_HEIGHT - 4, "text-anchor": "middle" }, this.svg);
-    name.textContent = `vertices eliminated${this.logarithmic ? " (costs on a logarithmic scale)" : ""}`;
+    const wide = this.across(steps) > WIDE;
+    name.textContent = `${wide ? "vertices " : ""}eliminated${wide && this.logarithmic ? " (costs on a logarithmic scale)" : ""}`;
     svg("text", { x: x(0), y: CHART_HEIGHT - 4 }, this.svg).textContent = "0";
     svg("text", { x: x(steps), y: CHART_HEIGHT - 4, "text-anchor": "end" }, this.svg).textContent = count(steps);
   }

@@ -52,8 +52,8 @@ class GraphView {
     if (vertex.kind === "input") {
       svg("text", { x: -RADIUS - 5, y: 3.5, class: "beside" }, node).textContent = short(vertex.name, 8);
     } else {
-      svg("text", { y: 3.5 }, node).textContent = vertex.number;
-      svg("text", { y: 23, class: "below" }, node).textContent = short(vertex.name, 11);
+      svg("text", { y: 3.5 }, node).textContent = vertex.symbol;
+      svg("text", { y: 23, class: "below" }, node).textContent = this.below(vertex);
     }
     node.addEventListener("pointerenter", () => this.on.hoverVertex(vertex.number));
     node.addEventListener("pointerleave", () => this.on.leave());
@@ -62,6 +62,11 @@ class GraphView {
     node.addEventListener("click", () => this.on.pick(vertex.number));
     this.groups.vertices.append(node);
     return node;
+  }
+
+  // The number of a vertex, and its name where the symbol inside is not the whole of it.
+  below(vertex) {
+    return vertex.symbol === vertex.name ? String(vertex.number) : short(`${vertex.number} ${vertex.name}`, 13);
   }
 
   pathOf(edge) {
@@ -133,7 +138,7 @@ class GraphView {
     node.classList.toggle("next", number === next);
     node.firstChild.setAttribute("r", gone ? 3 : RADIUS);
     if (vertex.kind !== "input") {
-      node.lastChild.textContent = price === undefined ? short(vertex.name, 11) : `costs ${count(price)}`;
+      node.lastChild.textContent = price === undefined ? this.below(vertex) : `costs ${count(price)}`;
     }
     node.style.setProperty("--heat", Math.log1p(price ?? 0) / Math.log1p(dearest));
     const about = gone ? ", eliminated" : price === undefined ? "" : `, costs ${count(price)} now`;

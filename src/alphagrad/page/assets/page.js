@@ -167,7 +167,7 @@ class Page {
       return button;
     });
     const focused = [...byId("orders").children].indexOf(document.activeElement);
-    byId("orders").replaceChildren(...buttons, element("p", `No order is below ${count(this.model.bound)}.`, "bound"));
+    byId("orders").replaceChildren(...buttons, element("p", aboutBound(this.model), "bound"));
     buttons[focused]?.focus();
   }
 

@@ -52,12 +52,23 @@ function costsTable(model, colours) {
       gap(order.multiplications, model.bound),
     ],
   }));
-  const origin = model.data.searched ? "by a search" : "by minimum cuts";
   return [block(
     tableOf("", ["order", "mul", "add", "peak", "of bound"], rows),
-    note(`Multiplications are counted ${model.data.counting}; peak is the most numbers that edges hold at a time. No order ` +
-      `takes fewer than ${plural(model.bound, "multiplication")} (${origin}).`),
+    note(`Multiplications are counted ${model.data.counting}; peak is the most numbers that edges hold at a time. ${aboutBound(model)}`),
   )];
+}
+
+// What is proven about all orders, and how it was proven.
+function aboutBound(model) {
+  const least = Math.min(...model.orders.map((order) => order.multiplications));
+  const how = model.data.searched ? "a search" : "cuts through the graph";
+  const proven = `Proven by ${how}: every order takes at least ${plural(model.bound, "multiplication")}`;
+  if (least <= model.bound) return `${proven}, so ${count(least)} is optimal.`;
+  return `${proven}. An order that is up to ${percent(1 - model.bound / least)} cheaper than the best one here is not ruled out.`;
+}
+
+function percent(fraction) {
+  return `${(100 * fraction).toFixed(fraction < 0.1 ? 1 : 0)} %`;
 }
 
 function gap(cost, bound) {
