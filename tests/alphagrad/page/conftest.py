@@ -17,7 +17,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def driver():
     """Chromium, driven by selenium; without either the tests are skipped."""
     webdriver = pytest.importorskip(
-        "selenium.webdriver", reason="selenium is not installed; it is in the extra browser"
+        "selenium.webdriver", reason="selenium is not installed; it is in the dependency group test"
     )
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     service = shutil.which("chromedriver")
