@@ -378,7 +378,7 @@ def is_traced(values: Iterable[Any]) -> bool:
 
 def is_mapped(values: Iterable[Any]) -> bool:
     """True under `jax.vmap`. A `jax.vmap` outside of a `jax.jit` cannot be seen yet."""
-    # JAX exports no class for these tracers, so they are recognized by the name of their class, which a test pins.
+    # JAX exports no class for these tracers, so they are recognised by the name of their class, which a test pins.
     return any(type(value).__name__ == "BatchTracer" for value in values)
 
 

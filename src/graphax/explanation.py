@@ -221,6 +221,6 @@ def _few(texts: Sequence[str]) -> str:
 
 
 def _tail(source: str) -> str:
-    """The last two parts of a path, which readers recognize."""
+    """The last two parts of a path, which readers recognise."""
     path, _, rest = source.partition(" ")
     return "/".join(path.split("/")[-2:]) + (f" {rest}" if rest else "")
