@@ -6,11 +6,11 @@ their edges and structures. The remaining eliminations cost at least the sum of 
 On scalar graphs where all products count alike, some vertices are eliminated immediately, without trying others:
 
 - A vertex whose only predecessor is an input, at a price equal to its bound. It will never cost less, nothing upstream
-exists that could meet its successors, and everything downstream meets the input in its place. The same holds at an
-output.
+  exists that could meet its successors, and everything downstream meets the input in its place. The same holds at an
+  output.
 - A vertex whose only successor has no other predecessor, at a price equal to the lower of the two bounds. Whichever of
-the pair goes first costs at least that, and to all other vertices the pair looks like one vertex before and after. The
-same holds for a vertex whose only predecessor has no other successor.
+  the pair goes first costs at least that, and to all other vertices the pair looks like one vertex before and after.
+  The same holds for a vertex whose only predecessor has no other successor.
 """
 
 from collections.abc import Iterator
