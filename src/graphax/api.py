@@ -161,8 +161,10 @@ def value_grad_hess(
     sparse: bool = False,
     backend: Backend = "auto",
 ) -> Callable[P, tuple[Value, Any, Any]]:
-    """Like `hessve`, but returns ``(value, gradient, Hessian)``, or ``((value, aux), gradient, Hessian)`` with
-    ``has_aux``. The gradient is dense."""
+    """Like `hessve`, but returns ``(value, gradient, Hessian)``.
+
+    With ``has_aux``, it returns ``((value, aux), gradient, Hessian)``. The gradient is dense.
+    """
     request = Request(argnums, has_aux, holomorphic, allow_int)
     evaluate = _second_derivatives(function, order, request, backend, sparse)
 

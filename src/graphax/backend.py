@@ -287,8 +287,7 @@ def _largest_held(patient: bool) -> int:
 
 
 def kernel_of(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
-    """The kernel that ``backend="native"`` runs for traced arguments like these; raises `NativeError` if there is
-    none."""
+    """The kernel that ``backend="native"`` runs for such arguments; raises `NativeError` if there is none."""
     _check_available(args, required)
     return _kernel(_Flat.of(function, args, _largest_held(False)), required)
 

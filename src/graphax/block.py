@@ -76,7 +76,7 @@ class JacobianBlock(BlockOperators):
         numbers and ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` maps the
         names of `Dynamic` digits to their positions.
 
-        For y = A @ x the block by x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
+        For y = A @ x the block with respect to x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
         elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
         """
         return JacobianBlock((written(out, inp, out_shape, inp_shape, values, on, scale, renaming, lists),))
@@ -152,8 +152,7 @@ class JacobianBlock(BlockOperators):
 
     @property
     def is_dynamic(self) -> bool:
-        """True if the positions of some entries are known only at run time, because indices among the arguments pick
-        them."""
+        """True if indices among the arguments determine the positions of some entries, at run time."""
         return any(each.lists for each in self.parts)
 
     def indices(self) -> tuple[np.ndarray, np.ndarray]:

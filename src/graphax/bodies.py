@@ -23,8 +23,7 @@ def while_programs(eqn: JaxprEqn) -> tuple[int, Program, Program]:
 
 
 def _of_lanes(body: Program, condition: Program) -> tuple[Program, Program]:
-    """The body and the condition of a while loop that was mapped over points. Points that have ended stay as they
-    are."""
+    """The body and the condition of a while loop mapped over points. Points that have ended stay unchanged."""
 
     def step(*operands: Any) -> list[Any]:
         (going,), new = condition(*operands), body(*operands)

@@ -165,8 +165,10 @@ class _Reach:
     def _cone(
         self, start: int, edges: list[list[tuple[int, AnyStructure]]], ends: frozenset[int], inward: bool
     ) -> _Cone:
-        """Walk away from ``start`` in the order of the graph, so that all paths to a vertex are known when it is
-        visited."""
+        """Walk away from ``start`` in the order of the graph.
+
+        So all paths to a vertex are known when it is visited.
+        """
         sign = -1 if inward else 1
         paths: dict[int, Paths] = {}
         neighbours: dict[int, list[int]] = {}

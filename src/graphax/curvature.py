@@ -23,11 +23,10 @@ _CACHE_SIZE = 4096
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """The second derivatives of an equation with respect to its active operands, weighted with the adjoints of its
-    results.
+    """The second derivatives of an equation, weighted with the adjoints of its results.
 
-    They are the Jacobian of the gradient of the equation. The gradient is a program of few equations, which is
-    eliminated like any other.
+    They are the Jacobian of the gradient of the equation with respect to its active operands. The gradient is a program
+    of few equations, which is eliminated like any other.
 
     Attributes:
         derivation: the derivation of the gradient. Its inputs are the operands of the equation, then the adjoints of

@@ -189,8 +189,7 @@ def derive_body(
 def _loop_edges(
     eqn: JaxprEqn, loop: Loop, edge: Edge, active: Sequence[Var], live: set[Var], numbers: dict[Var, int]
 ) -> dict[Edge, AnyEdge]:
-    """The edges from operands to the first bundle of a loop, through the loop, and from its second bundle to
-    results."""
+    """The edges from operands into a loop, through it, and from it to results."""
     second, first = edge
     edges: dict[Edge, AnyEdge] = {edge: loop}
     for var in active:

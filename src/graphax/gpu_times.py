@@ -12,7 +12,7 @@ from ._jax import Program
 from .sizes import elements_of_equation
 
 # The time to start: once per program, per fused equation, per equation that is not fused, per equation that solves, and
-# per step of a loop. JAX's modes have `_OF_A_MODE` times the fused equations of a function and no others.
+# per step of a loop. In JAX's modes, the fused equations of the function count `_OF_A_MODE` times.
 _STARTED, _FUSED, _ALONE, _SOLVED, _STEP = 5e-6, 0.02e-6, 1e-6, 20e-6, 5e-6
 _OF_A_MODE = 2.0
 # The time per element of an array. Elements of JAX's modes are mostly fused away.

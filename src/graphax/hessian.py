@@ -47,8 +47,7 @@ class SymmetricHessian:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the function has one real result, real arguments and intermediate values, no loops and no
-        collectives."""
+        """Whether all values are real, there is one result, and there are no loops or collectives."""
         traced = self.pipeline.traced
         # The adjoints of a collective sum over all points, which is a different derivative.
         if any(map(_jax.is_collective, _jax.all_equations(traced.program.equations))):

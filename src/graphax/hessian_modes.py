@@ -56,8 +56,10 @@ class PlainHessian:
 
 @dataclass(frozen=True, eq=False)
 class HessianPasses:
-    """The derivatives of a function with one real result, by forward passes through its gradient in a loop;
-    mirrored."""
+    """The derivatives of a function with one real result, by a loop of forward passes through its gradient.
+
+    The Hessian is mirrored.
+    """
 
     traced: Traced
     label = "one pass of jax.hessian after the other"

@@ -96,8 +96,10 @@ class _Constant:
 
 
 class EquationKey:
-    """Everything that the blocks of an equation depend on. Equations with unhashable parameters equal only
-    themselves."""
+    """Everything that the blocks of an equation depend on.
+
+    Equations with unhashable parameters equal only themselves.
+    """
 
     def __init__(self, eqn: JaxprEqn, operands: tuple, avals: tuple, active: tuple[int, ...], whole: bool):
         self.eqn, self.operands, self.avals, self.active, self.whole = eqn, operands, avals, active, whole

@@ -51,8 +51,7 @@ class LoopBlock(PassageBlock):
         return backend.run(lambda *flat: step(*jax.tree.unflatten(tree, flat)), leaves, self.backend)
 
     def scan(self, step: Callable, start: Any, elements: Any, turned: bool = False) -> Any:
-        """Carry a state through all steps, with the number of each step. ``turned`` runs from the last step to the
-        first.
+        """Carry a state through all steps, with the number of each step; ``turned`` from last to first.
 
         A state that is carried forward through a `While` must begin with the carries of the loop itself.
         """

@@ -140,8 +140,7 @@ class Pipeline:
 
     @property
     def _candidates_on_gpu(self) -> tuple[Callable, ...]:
-        """Passes in several threads per point, and elimination in one thread, which comes last if its code is very
-        long."""
+        """Passes in several threads per point, and elimination in one, which comes last if its code is long."""
         passes = [ThreadPasses(self.traced, self._first, name) for name in (FORWARD, REVERSE)]
         possible = tuple(each for each in passes if each.is_possible)
         eliminated = instructions_of_plan(about_operations(self.graph), arithmetic(self.traced.program))

@@ -128,8 +128,7 @@ class Tally:
         self._done: list[tuple[int, dict[int, int], dict[int, int], list[tuple[int, int, int | None]]]] = []
 
     def eliminate(self, vertex: int) -> int:
-        """Connect every predecessor of ``vertex`` with every successor, remove it, and return the operations of
-        this."""
+        """Connect every predecessor of ``vertex`` with every successor and remove it. Returns the operations."""
         predecessors, successors, prices = self.predecessors, self.successors, self._prices
         passed = self._passed(vertex) if vertex in prices.beside_loops else None
         before = predecessors.pop(vertex)
@@ -204,8 +203,7 @@ class Tally:
         return {(t, s): rows[t][s] for t, s in edges if t in rows and s in rows[t]}
 
     def last_stored(self) -> tuple[int, int]:
-        """The growth of edges in stored numbers by the last elimination, and the numbers in the edges that it
-        removed."""
+        """The numbers by which edges grew in the last elimination, and those in the edges that it removed."""
         _, before, after, changes = self._done[-1]
         structures = self._prices.structures
         made = sum(structures[self.predecessors[target][source]].stored for target, source, _ in changes)

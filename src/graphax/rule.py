@@ -78,8 +78,10 @@ class LinearCall:
         return self.block(out, inp, values, on, scale=scale)
 
     def mask(self, where: Any) -> JacobianBlock:
-        """A diagonal block that passes tangents where ``where`` is true. Elsewhere it is exactly zero, whatever
-        follows."""
+        """A diagonal block that passes tangents where ``where`` is true and is exactly zero elsewhere.
+
+        These entries stay zero, whatever they are multiplied by.
+        """
         return self.selecting(self.elementwise(where))
 
     def selecting(self, block: JacobianBlock) -> JacobianBlock:
@@ -214,8 +216,10 @@ def renaming_rules_for(*primitives: str):
 
 
 def rules_as_one_for(*primitives: str):
-    """Register a rule for nonlinear primitives: it describes their derivative, independent of the steps that JAX
-    takes."""
+    """Register a rule for nonlinear primitives.
+
+    The rule describes the pattern of their derivative, independent of the steps that JAX takes.
+    """
     _AS_ONE.update(primitives)
     return rules_for(*primitives)
 

@@ -222,8 +222,10 @@ class Union:
 
 @lru_cache(CACHE)
 def unite(left: Structure, right: Structure) -> Union | None:
-    """The sum of two blocks by the union of their lists; None if they have no lists or differ in more than one
-    label."""
+    """The sum of two blocks by the union of their lists.
+
+    Returns None if they have no lists or differ in more than one label.
+    """
     found = _listed_alike(left, right)
     if found is None:
         return None

@@ -136,8 +136,10 @@ def _neighbours(edges: Iterable[Edge]) -> dict[int, list[int]]:
 
 
 class _Connections:
-    """Connections between vertices, by edges and by second derivatives, restricted to vertices that lead to the
-    latter."""
+    """Connections between vertices, by edges and by second derivatives.
+
+    Only vertices that lead to a second derivative are included.
+    """
 
     def __init__(self, graph: ComputationGraph, pairs: Iterable[Edge]):
         self.partners: dict[int, set[int]] = {vertex: set() for vertex in graph.vertices}

@@ -157,8 +157,10 @@ def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | S
 
 
 def check_argnums(argnums: Any) -> None:
-    """Raise unless ``argnums`` is a number or a tuple of numbers. The error tells where an elimination order
-    belongs."""
+    """Raise unless ``argnums`` is a number or a tuple of numbers.
+
+    If it is an elimination order, the error tells where that belongs.
+    """
     if isinstance(argnums, (list, str)) or not isinstance(argnums, (Sequence, SupportsIndex)):
         numbers = isinstance(argnums, list) and all(isinstance(n, int) for n in argnums)
         several = f", and several arguments as a tuple: argnums={tuple(argnums)!r}" if numbers else ""

@@ -221,8 +221,7 @@ class _Choice:
         return colour % self.colours == np.arange(self.colours)[:, None]
 
     def indices(self, piece: Piece) -> np.ndarray:
-        """The indices, among the results by colour and position, that tell whether windows choose the taps of a
-        piece."""
+        """The indices among the results of all colours that tell whether windows choose the taps of a piece."""
         slide = self.slide
         if piece.taps is None:
             y, tap = np.indices((slide.out_size, slide.window))
@@ -260,8 +259,10 @@ def _convolution(call):
 
 
 def _by_operand(call: LinearCall, kernel: Any) -> JacobianBlock | None:
-    """The block of a convolution with respect to its left operand: a term per tap, with the kernel values at that
-    tap."""
+    """The block of a convolution with respect to its left operand.
+
+    It has a term per tap, with the kernel values at that tap.
+    """
     lhs_spec, rhs_spec, out_spec = call.params["dimension_numbers"]
     slides, (lhs, _, out) = _slides(call), _channels(call)
     groups = call.params["feature_group_count"] * call.params["batch_group_count"]

@@ -101,8 +101,7 @@ class AlphaZero(Agent):
         return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
 
     def lessons(self, boards: Boards, episodes: Episodes, notes: Array, best: Best) -> tuple[Array, Array]:
-        """The played games. Some are replaced by the best known order of the task, with each move as a certain
-        choice."""
+        """The played games. Some are replaced by the best known order of the task, with certain moves."""
         games, vertices = len(notes), notes.shape[-1]
         reverse = jnp.sum(boards.tables.intermediate, 1, keepdims=True, dtype=jnp.int32) - 1 - jnp.arange(vertices)
         examples = jnp.where((best.cost < boards.references)[:, None], best.actions, reverse)

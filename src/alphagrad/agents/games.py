@@ -154,8 +154,7 @@ class Environments:
         return Episodes(self.tasks, actions.T, states.cost), jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), notes)
 
     def replay(self, actions: Array, look: Callable[[GameState], Any] = lambda states: states) -> Trajectories:
-        """Replay actions of shape [episodes, moves]. ``look`` selects what to keep of each state; by default
-        everything."""
+        """Replay actions of shape [episodes, moves]. ``look`` selects what to keep of each state, by default all."""
 
         def move(states: GameState, chosen: Array) -> tuple[GameState, Trajectories]:
             after, costs = self.step(states, chosen)

@@ -104,8 +104,7 @@ class GraphLayer(eqx.Module):
         return tokens + jax.vmap(self.narrow)(jax.nn.gelu(hidden))
 
     def _weights(self, view: GraphView, side: int) -> Array:
-        """The weight of each edge in a mean over the edges of a vertex. The weight depends on the extent of the
-        edge."""
+        """The weight of each edge in a mean over the edges of a vertex, which depends on its extent."""
         degree = jnp.maximum(jnp.sum(view.edges, 1 - side, keepdims=True), 1)
         carried = jnp.where(view.edges, (1.0 + self.extent[side] * view.extents) / degree, 0.0)
         return carried.astype(self.extent.dtype)

@@ -42,8 +42,7 @@ TRACKERS = {"tensorboard": (_tensorboard, "tensorboardX"), "wandb": (_wandb, "wa
 
 @contextmanager
 def tracked(name: str | None, folder: Path, config: dict[str, Any]) -> Iterator[Callable[["TrainingProgress"], None]]:
-    """A callback for ``alphagrad.train(progress=...)`` that forwards metrics to a tracker, or to none without a
-    name."""
+    """A callback for ``alphagrad.train(progress=...)`` that forwards metrics to a tracker, if one is named."""
     if name is None:
         yield lambda now: None
         return

@@ -99,8 +99,10 @@ def _is_real(x: np.ndarray) -> bool:
 
 
 def of_table(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
-    """The cases of table 2 of the paper: a batch of 512, networks sixteen times as large, transformers on one
-    sample."""
+    """The cases of table 2 of the paper.
+
+    The batch is 512, networks are sixteen times as large, and transformers run on one sample.
+    """
     return [
         Case(task, 1 if task.name in SINGLE_SAMPLE else BATCH, NETWORK_SCALE if has_sizes(task) else 1, dtype)
         for task in chosen

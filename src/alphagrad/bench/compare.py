@@ -79,8 +79,10 @@ def batches_of(given: int | Sequence[int] | None) -> list[int]:
 
 
 def cases_of(task: Task, batches: Sequence[int], dtype: str) -> list[Case]:
-    """A user's function with the given batches. By default at one point, and at many if their Jacobians are not too
-    large."""
+    """A user's function with the given batches.
+
+    The default is one point, and also many points if their Jacobians are not too large.
+    """
     if not batches:
         entries = sum(prod(shape.shape) for shape in Case(task, 1).shapes())
         is_mapped = any(axis == 0 for axis in task.batch_axes) and BATCH * entries <= LARGEST_JACOBIAN

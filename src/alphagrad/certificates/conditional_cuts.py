@@ -79,8 +79,10 @@ class _Side:
         return sorted(seen, reverse=self._backward)
 
     def cuts(self, start: int, before: Vertices, after: Vertices) -> tuple[int, int]:
-        """Two minimum cuts by number of vertices: with values, and with values or a coefficient other than plus or
-        minus one."""
+        """Two minimum cuts by number of vertices.
+
+        The first counts vertices with values; the second also those with a coefficient other than plus or minus one.
+        """
         valued, scaled = self._weights(start, before, after)
         ends = self._ends | after
         cut = minimum_cut(start, self._neighbours, ends, valued)

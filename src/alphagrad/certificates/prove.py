@@ -150,8 +150,7 @@ class Prover:
         return bool(splits)
 
     def _best_question(self, vertex: int, scenario: Scenario, share: float, solution: Solution) -> int | None:
-        """The vertex whose position before or after ``vertex`` raises the cost most, weighted by the solution; or
-        None."""
+        """The vertex whose position relative to ``vertex`` raises the cost most, as the solution has it; or None."""
         best, most = None, 0.0
         for other in sorted(self._cuts.relevant(vertex) - scenario.before - scenario.after):
             if self._is_over():
@@ -180,8 +179,10 @@ class Prover:
         return self._split_by_order(order, solution) or not solution.complete
 
     def _ordered(self, solution: Solution) -> tuple[list[int], set[tuple[int, ...]]]:
-        """An order that agrees with the solution, cheapest first where there is a choice, or cycles that prevent
-        one."""
+        """An order that agrees with the solution, or the cycles that prevent one.
+
+        Where there is a choice, the cheapest vertex comes first.
+        """
         following: dict[int, set[int]] = {v: set() for v in self._program.vertices}
         sorter = TopologicalSorter(dict.fromkeys(following, ()))
         for a, b in solution.first:

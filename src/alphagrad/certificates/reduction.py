@@ -57,12 +57,11 @@ def reduced(graph: ScalarGraph, deadline: float = math.inf) -> Core:
 
 
 def _at_an_end(graph: ScalarGraph, cuts: ConditionalCuts, vertex: int, side: Side, other: Side) -> int | None:
-    """The cost of a vertex whose only predecessor is an input and whose number of successors is minimal; None
-    otherwise.
+    """The cost of a vertex whose only predecessor is an input and that has a minimal number of successors.
 
-    Its predecessors never change, so eliminating it first costs its minimum. All other vertices see the input in its
-    place, which is never eliminated, so moving the vertex to the front raises no other cost. The mirror image is
-    handled as well.
+    Returns None for all other vertices. The predecessors of such a vertex never change, so eliminating it first costs
+    its minimum. All other vertices see the input in its place, which is never eliminated, so moving the vertex to the
+    front raises no other cost. The mirror image is handled as well.
     """
     (neighbour, *others) = side.edges[vertex]
     count = len(other.edges[vertex])

@@ -23,8 +23,7 @@ UNITS = 4.0
 
 
 def describe(tables: GameTables, state: GameState) -> Array:
-    """Features of shape float32[intermediates, features], in the order of `FEATURES`. Eliminated vertices have
-    zeros."""
+    """float32[intermediates, features], in the order of `FEATURES`. Eliminated vertices have zeros."""
     sizes, alive = tables.sizes, legal_actions(tables, state)
     unit = tables.reference / (UNITS * jnp.maximum(jnp.sum(tables.intermediate), 1))
     structures, (incoming, outgoing) = edges_by_structure(tables, state), degrees(tables, state)

@@ -93,8 +93,7 @@ def step(tables: GameTables, state: GameState, action: ArrayLike) -> tuple[GameS
 
 
 def _compose(tables: GameTables, outgoing: Array, incoming: Array, known: Array) -> tuple[Array, Array, Array]:
-    """The structure and coefficient of every product of an outgoing and an incoming edge, and the cost of all
-    products."""
+    """The structures and coefficients of all products of an outgoing and an incoming edge, and their cost."""
     pair = outgoing[:, None] * tables.sizes.structures + incoming
     packed = _look_up(tables.product, pair)
     fill = packed & _STRUCTURE

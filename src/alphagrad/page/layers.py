@@ -83,8 +83,7 @@ def _chains(graph: ComputationGraph, layer: Mapping[Node, int]) -> dict[Edge, tu
 
 
 def _untangled(rows: Sequence[Sequence[Node]], chains: Iterable[Sequence[Node]]) -> tuple[tuple[Node, ...], ...]:
-    """Move nodes between their neighbours, layer by layer, back and forth. Keeps the order with the fewest
-    crossings."""
+    """Move nodes between their neighbours, back and forth, and keep the order with the fewest crossings."""
     before, after = neighbours_of(chains)
     current = [list(row) for row in rows]
     best, fewest = [list(row) for row in current], _crossings(current, after)

@@ -152,8 +152,7 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
 
 
 def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[Any]:
-    """Yield good, usual and poor orders: three presets, the best preset, and variants of it with some vertices
-    moved."""
+    """Yield good, usual and poor orders: three presets, the best preset, and variations of it."""
     yield from ("rev", "markowitz", "fwd")
     best = preset_vertices("auto", graph)
     for number in range(ORDERS_FITTED):
@@ -170,8 +169,10 @@ def repeated(batch: int, value: Any) -> jax.Array:
 
 
 def measured(calls: Mapping[Any, Callable[[], Any]], repeat: int, limit: float = 60.0) -> dict[Any, float]:
-    """The minimum seconds of each call. Calls take turns; other load on the machine makes calls slower, never
-    faster."""
+    """The minimum seconds of each call.
+
+    Calls take turns. Other load on the machine makes calls slower, never faster.
+    """
     seconds: dict[Any, list[float]] = {name: [] for name in calls}
     waiting = {name: lambda call=call: jax.block_until_ready(call()) for name, call in calls.items()}
     for call in waiting.values():

@@ -111,8 +111,10 @@ def _inverted(b: Value) -> tuple[Value, Value, Value]:
 
 @cache
 def _functions() -> dict[str, list[str]]:
-    """Functions that replace a C library on a GPU, in LLVM's language by name: declarations, then the function
-    itself."""
+    """Functions that replace a C library on a GPU, in LLVM's language, by name.
+
+    Each is a list of declarations, followed by the function itself.
+    """
     text = Path(__file__).with_name("device.ll").read_text(encoding="utf-8")
     quadrant, rest = text.split("; ----\n")
     # 64 zeros, then the bits of 2/π.

@@ -1,5 +1,7 @@
-"""The functions that XLA calls. They read its call frame (``frame.ll``) and either distribute points to threads
-(``handler.ll``) or launch a kernel on a GPU (``launch.ll``).
+"""The functions that XLA calls.
+
+They read its call frame (``frame.ll``) and either distribute points to threads (``handler.ll``) or launch a kernel on a
+GPU (``launch.ll``).
 
 XLA never forgets a registered function, but kernels come and go. So XLA is given **entries**, which are compiled by the
 page and stay. Each entry has a `Slot` that tells where the kernel is now. Whoever runs a kernel is counted as a user of

@@ -31,8 +31,7 @@ class Machine(ABC):
 
     @abstractmethod
     def opened(self, content: bytes) -> tuple[Any, int]:
-        """Load compiled code. Returns an object that keeps it loaded, and the address or handle that the handler
-        calls."""
+        """Load compiled code. Returns an object that keeps it loaded, and what the handler calls."""
 
     @abstractmethod
     def close(self, opened: Sequence[Any]) -> None:

@@ -60,8 +60,10 @@ class PointLayout:
 
 
 class Storage(ABC):
-    """Operands, results, tables and values that loops keep. An element is given by text: a number or a computed
-    value."""
+    """Operands, results, tables and values that loops keep.
+
+    An element is given by the text of a number, which is known or computed.
+    """
 
     # The maximum number of values of a point in registers; None for code that need not be fast.
     registers: int | None = REGISTERS

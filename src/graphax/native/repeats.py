@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # That a carry stays the same may only show once others are known to, but hardly ever after more rounds than this.
 _MOST_ROUNDS = 3
 NONE: Mapping[int, int] = {}
-# Elements that a loop reads or writes each have a number until it is found that they lie side by side.
+# The maximum number of elements that a loop reads or writes. Each has a number until they are found to be adjacent.
 MOST_IN_MEMORY = 1 << 17
 
 # Maps carries and the number of the step to new carries, written values, and the condition to continue, if any.

@@ -145,8 +145,7 @@ class StatementBuilder:
 
     @property
     def count(self) -> int:
-        """The number of statements, apart from numbers that are in memory anyway; a loop may read and write many of
-        those."""
+        """The number of statements, without numbers that are in memory anyway, of which loops may use many."""
         return len(self.statements) - self._stored
 
     def constant(self, value: Any, dtype: Any) -> int:
@@ -209,8 +208,10 @@ class StatementBuilder:
         return self._add(Statement("entry", (kept, step), first.kind, Place(0, (1,))), Place(0, (1,)))
 
     def _chosen(self, numbers: Sequence[int], step: int) -> int:
-        """A choice among numbers that themselves change in the loop: the most frequent one, and others in their
-        steps."""
+        """A choice among numbers that change in the loop themselves.
+
+        It is the most frequent number, except in the steps of the others.
+        """
         usual = max(set(numbers), key=lambda n: (numbers.count(n), -n))
         result = usual
         for at, number in enumerate(numbers):
@@ -273,8 +274,7 @@ class StatementBuilder:
         return self._add(Statement("convert", (operand,), kind))
 
     def _fits(self, value: Any, dtype: Any) -> bool:
-        """True if NumPy converts a constant to an integer as the machine does, where values that do not fit
-        saturate."""
+        """True if NumPy converts a constant to an integer as the machine does, which saturates."""
         if np.dtype(dtype) == bool or value.dtype.kind != "f":
             return bool(np.isfinite(value))
         limits = np.iinfo(dtype)

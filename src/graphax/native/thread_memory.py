@@ -144,8 +144,10 @@ class ThreadMemory(Storage):
             emitter.perform(self._wait)
 
     def _copy_together(self, group: Group, own: str, size: int, element: str) -> None:
-        """Copy the rows of all threads of a warp, which are ``size`` elements apart. In the last warp, each copies its
-        own."""
+        """Copy the rows of all threads of a warp, which are ``size`` elements apart.
+
+        In the last warp, each thread copies its own row.
+        """
         emitter, width, scalar = self.emitter, len(group.numbers), scalar_type(self._kind(group))
         emitter.perform(self._wait)
         label = emitter.fresh("rows")

@@ -196,8 +196,10 @@ def _lines(lines: list[str]) -> str:
 
 
 def _points_of_a_thread(program: Statements, batched: tuple[bool, ...]) -> int:
-    """The number of points per thread: several if all arrays have one number per point and there is little to
-    compute."""
+    """The number of points per thread.
+
+    It is more than one if all arrays have one number per point and there is little to compute.
+    """
     moved = [array for array, marked in zip(program.inputs, batched, strict=True) if marked] + list(program.outputs)
     stored = any(s.operation in ("repeat", "kept", "table") for s in program.statements)
     if stored or not moved or any(prod(shape) != 1 for shape, _ in moved):

@@ -17,8 +17,7 @@ _within: ContextVar[bool] = ContextVar("within", default=False)
 
 
 def in_kernel(function: Callable) -> Callable:
-    """``function`` as one kernel if it pays off. If kernels do not support it, XLA runs it, with smaller kernels
-    inside.
+    """``function`` as one kernel if it pays off. Otherwise XLA runs it, with smaller kernels inside.
 
     Arguments and results are pytrees whose leaves may be anything, as for `equinox.filter_jit`.
     """

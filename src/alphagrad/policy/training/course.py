@@ -134,8 +134,7 @@ class Training:
         return found
 
     def _measure(self, stage: str, step: int, network: Network) -> None:
-        """Compare with Markowitz on held-out functions: the mean cost ratio, and the fraction where the policy is
-        better."""
+        """Compare with Markowitz on held-out functions: the mean cost ratio, and how often the policy is better."""
         seeds = range(HELD_OUT, HELD_OUT + self._config.held_out)
         pairs = self._map(_costs, [(seed, network) for seed in seeds])
         ours, markowitz = (np.array(column, float) for column in zip(*pairs, strict=True))
