@@ -76,14 +76,14 @@ class JacobianBlock(BlockOperators):
         numbers and ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` maps the
         names of `Dynamic` digits to their positions.
 
-        For y = A @ x the block with respect to x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
-        elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
+        For y = A @ x the block with respect to x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x,
+        an elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
         """
         return JacobianBlock((written(out, inp, out_shape, inp_shape, values, on, scale, renaming, lists),))
 
     @property
     def structure(self) -> AnyStructure:
-        """The labels of the entries: a `Structure`, or `Terms` if there are several."""
+        """The entries and their labels: a `Structure`, or `Terms` if there are several."""
         structures = tuple(each.structure for each in self.parts)
         return structures[0] if len(structures) == 1 else Terms(structures)
 

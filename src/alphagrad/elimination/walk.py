@@ -175,8 +175,8 @@ def evaluate_walk(net, table, prices, walk):
 def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
     """Anneal for a number of sweeps, until ``pause`` moves were tried in total. When called again, it resumes.
 
-    The temperature falls geometrically from ``hot`` to ``cold``. If both are zero, only moves that do not raise the cost
-    are accepted.
+    The temperature falls geometrically from ``hot`` to ``cold``. If both are zero, only moves that do not raise the
+    cost are accepted.
     """
     status = evaluate_walk(net, table, prices, walk)
     if status != DONE:

@@ -49,7 +49,7 @@ class BlockLinearOperator(lx.AbstractLinearOperator):
         return structure.out_shape, structure.inp_shape
 
     def offsets(self) -> range:
-        """The smallest range of diagonals (column minus row) that contains all entries."""
+        """A range of diagonals (column minus row) that contains all entries."""
         rows, columns = map(prod, self._shapes())
         if self.block.is_dynamic:
             return range(1 - rows, columns)
