@@ -46,7 +46,7 @@ _PLACES = {
     "finders.search": ("search",),
 }
 __all__ = sorted(name for names in _PLACES.values() for name in names)
-# The search needs packages that tasks and the command line do not, and learning needs more.
+# The search needs packages that tasks and the command line do not need, and learning needs more still.
 if not TYPE_CHECKING:
     __getattr__ = lazily(__name__, _PLACES, lambda module: "rl" if module.startswith("agents") else "search")
 environment = Moved("alphagrad.environment", "alphagrad.game.environment")

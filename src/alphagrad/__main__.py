@@ -6,7 +6,7 @@ import warnings
 
 
 def main() -> None:
-    """Run the command line; without the packages it needs, say how to get them."""
+    """Run the command line. If packages are missing, tell how to install them."""
     try:
         from .cli.app import app
         from .cli.output import INTERRUPTED
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def _leave(code: int) -> None:
-    """End at once: a solver that does not listen may still be at work, and would bring Python down on its way out."""
+    """Exit at once: a solver that ignores interrupts may still be running, and would crash Python during shutdown."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()

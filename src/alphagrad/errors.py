@@ -1,4 +1,4 @@
-"""Every error of alphagrad that users can meet."""
+"""All errors of alphagrad that users can encounter."""
 
 from operator import index
 from typing import Any
@@ -23,7 +23,7 @@ class NotEnoughMemoryError(AlphagradError):
 
 
 def whole_number(name: str, given: Any, least: int) -> int:
-    """``given``, if it is a whole number of at least so much."""
+    """``given`` as an integer, if it is a whole number of at least ``least``; raises otherwise."""
     try:
         number = index(given)
     except TypeError:

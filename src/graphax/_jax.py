@@ -1,6 +1,6 @@
-"""The only module that knows how JAX writes programs down.
+"""The only module that knows how JAX represents programs.
 
-It uses `jax.extend` and public API; `tests/graphax/test_jax.py` pins what is assumed of them, so that a change in
+It uses `jax.extend` and public API. `tests/graphax/test_jax.py` pins what this module assumes of them, so a change in
 JAX fails there first.
 """
 
@@ -19,22 +19,22 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Primitive, Var
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import ad, batching, mlir
 
-# Lines that JAX names in its errors, and we in ours, are the user's.
+# Exclude graphax's own frames, so that errors of JAX and of graphax name the user's lines.
 source_info_util.register_exclusion(str(Path(__file__).parent) + os.sep)
 
-# Calls whose body stands for itself: differentiating the body is differentiating the call.
+# Calls that are replaced by their body: differentiating the body is differentiating the call.
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"})
 
-# The linear map of a custom_vjp function, which can be transposed and nothing else.
+# The linear map of a custom_vjp function. It can only be transposed.
 _TRANSPOSE_ONLY = "custom_lin"
 
-# Calls with a derivative of their own, which matters no more where nothing is differentiated.
+# Calls with a derivative of their own, which is irrelevant where nothing is differentiated.
 _CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"})
 
-# Primitives that name a mapped axis and yet have nothing to do with other points.
+# Primitives that name a mapped axis but do not read from other points.
 _ALONE = frozenset({"axis_index", "pvary", "pcast", "pbroadcast", "core_pvary", "reshard"})
 
-# An equation of this primitive is a program.
+# The primitive of an equation that holds a program.
 _TOGETHER = Primitive("collective")
 _TOGETHER.multiple_results = True
 
@@ -57,7 +57,7 @@ class Program:
         return self.run(args)
 
     def run(self, args: Sequence[Any], source_info: Any = None) -> list[Any]:
-        """The results. A program that is shared by several functions is given the line that it runs for."""
+        """Run the program. `source_info` is the user's line to report, for a program that several functions share."""
         values = self.environment(args)
         run(self.equations, values, source_info)
         return read_all(values, self.outputs)
@@ -87,11 +87,11 @@ def _inline(
 ) -> None:
     for eqn in body:
         invars = [_renamed(atom, names) for atom in eqn.invars]
-        # Inside functions of JAX's own there is no line of the user's; the one that called them is.
+        # Equations inside JAX's own functions have no line of the user's; use the line that called them.
         source_info = eqn.source_info if caller is None or source_line(eqn.source_info) else caller
         inner = _body(eqn)
         if inner is None:
-            # A body that is called twice must not define its variables twice.
+            # A body that is called twice must not define its variables twice, so every copy gets its own.
             outvars = [Var(var.aval) for var in eqn.outvars]
             names.update(zip(eqn.outvars, outvars, strict=True))
             equations.append(eqn.replace(invars=invars, outvars=outvars, source_info=source_info))
@@ -124,8 +124,8 @@ def called(eqn: JaxprEqn) -> Program | None:
 
 
 def implemented(eqn: JaxprEqn) -> Program | None:
-    """The program of a primitive that a library defined by what it does in terms of others; None for JAX's own."""
-    # What calls back into Python is not for us to run.
+    """The program that implements a primitive defined by a library in terms of others; None for primitives of JAX."""
+    # Callbacks into Python cannot be inlined.
     if eqn.effects or "callback" in eqn.primitive.name:
         return None
     inputs = [jax.ShapeDtypeStruct(shape(atom), dtype(atom), weak_type=is_weak(atom)) for atom in eqn.invars]
@@ -135,13 +135,13 @@ def implemented(eqn: JaxprEqn) -> Program | None:
         return list(found) if eqn.primitive.multiple_results else [found]
 
     program = inlined(jax.make_jaxpr(results)(*inputs))
-    # What JAX implements itself is a call of the same primitive.
+    # The implementation of a primitive of JAX is a call of the same primitive.
     itself = any(inner.primitive is eqn.primitive for inner in program.equations)
     return None if itself else program
 
 
 def evaluate(eqn: JaxprEqn, operands: Sequence[Any], source_info: Any = None) -> list[Any]:
-    """Run one equation, which is said to come from its own place in the user's code unless another is given."""
+    """Run one equation. Its line in the user's code is reported as its source, unless ``source_info`` is given."""
     if eqn.primitive is _TOGETHER:
         return eqn.params["program"](*operands)
     params = eqn.primitive.get_bind_params(eqn.params)
@@ -172,7 +172,7 @@ def needed(equations: Sequence[JaxprEqn], outputs: Iterable[Atom]) -> tuple[Jaxp
 
 
 def split_by(program: Program, moving: Iterable[Var]) -> tuple[list[JaxprEqn], list[JaxprEqn]]:
-    """The equations of a program that do not depend on some variables, and those that do."""
+    """Split the equations that the outputs need into those independent of ``moving`` and those that depend on it."""
     depends = set(moving)
     apart: tuple[list[JaxprEqn], list[JaxprEqn]] = ([], [])
     for eqn in needed(program.equations, program.outputs):
@@ -188,19 +188,19 @@ def only_transposable(equations: Iterable[JaxprEqn]) -> bool:
 
 
 def all_equations(equations: Iterable[JaxprEqn]) -> Iterator[JaxprEqn]:
-    """Equations, and those in their bodies at any depth."""
+    """Yield equations and the equations of their bodies, at any depth."""
     for eqn in equations:
         yield eqn
         for inner in core.jaxprs_in_params(eqn.params):
             yield from all_equations(inner.eqns)
 
 
-# How many steps a loop has that ends when a condition says so, where a number is needed.
+# The assumed number of steps of a while loop, where a number is needed.
 SOME_STEPS = 10
 
 
 def repeated_equations(equations: Iterable[JaxprEqn], times: int = 1) -> Iterator[tuple[JaxprEqn, int]]:
-    """Like `all_equations`, each with how often it runs."""
+    """Like `all_equations`, but with the number of times that each equation runs."""
     for eqn in equations:
         yield eqn, times
         steps = eqn.params.get("length", SOME_STEPS) if eqn.primitive.name in ("scan", "while") else 1
@@ -213,7 +213,7 @@ def has_loops(program: Program) -> bool:
 
 
 def as_equation(program: Program, like: JaxprEqn) -> JaxprEqn:
-    """A program as one equation, for `evaluate` to run; it is said to come from where ``like`` does."""
+    """A program as one equation, for `evaluate` to run. Its source is that of ``like``."""
     effects = frozenset().union(*(eqn.effects for eqn in program.equations))
     return like.replace(
         primitive=_TOGETHER,
@@ -225,14 +225,14 @@ def as_equation(program: Program, like: JaxprEqn) -> JaxprEqn:
 
 
 def is_collective(eqn: JaxprEqn) -> bool:
-    """True if an equation reads, at any depth, from other points of a mapped axis."""
+    """True if an equation reads from other points of a mapped axis, at any depth."""
     if eqn.primitive is _TOGETHER:
         return True
     return any(_names_axis(inner) and inner.primitive.name not in _ALONE for inner in all_equations([eqn]))
 
 
 def _names_axis(eqn: JaxprEqn) -> bool:
-    """True if a parameter says which mapped axis an equation is about; axes of arrays are numbers."""
+    """True if a parameter names a mapped axis. Axes of arrays are numbers, not names."""
     for key in ("axes", "axis_name"):
         names = eqn.params.get(key, ())
         if any(isinstance(name, str) or not hasattr(name, "__index__") for name in _as_tuple(names)):
@@ -245,7 +245,7 @@ def _as_tuple(value: Any) -> tuple:
 
 
 def source_line(source_info: Any) -> str:
-    """Where in the user's code an equation comes from, as ``file:line:column (function)``."""
+    """The line of the user's code that an equation comes from, as ``file:line:column (function)``."""
     return source_info_util.summarize(source_info)
 
 
@@ -256,7 +256,7 @@ def first_source_line(program: Program) -> str:
 
 
 def tangent_placeholder(aval: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A tangent of a value, as a type to trace a function with; such types know of meshes as well."""
+    """A type to trace a function with, for the tangent of a value. The type also carries the mesh of the value."""
     if shape == aval.shape and dtype == aval.dtype:
         return aval.strip_weak_type()
     return jax.ShapeDtypeStruct(shape, dtype)
@@ -268,13 +268,13 @@ def _varying(aval: Any) -> frozenset:
 
 
 def varying_like(value: Any, atom: Atom) -> Any:
-    """A value that may vary along the axes of a `jax.shard_map` that ``atom`` varies along."""
+    """``value``, marked as varying along the axes of a `jax.shard_map` that ``atom`` varies along."""
     missing = _varying(atom.aval) - _varying(jax.typeof(value))
     return jax.lax.pcast(value, tuple(missing), to="varying") if missing else value
 
 
 def typed_like(value: Any, atom: Atom) -> Any:
-    """An array whose type is as weak as that of ``atom``."""
+    """An array whose type is weak if that of ``atom`` is."""
     value = jax.numpy.asarray(value)
     weak = is_weak(atom)
     if value.weak_type == weak or value.dtype != dtype(atom):
@@ -295,14 +295,17 @@ def is_weak(atom: Atom) -> bool:
 
 
 def has_function(eqn: JaxprEqn) -> bool:
-    """True if an equation carries a function, as custom derivatives do: made anew at each trace, and perhaps closing
-    over tracers of an outer one, so nothing derived from it may be kept."""
+    """True if an equation carries a function, as custom derivatives do.
+
+    Such a function is made anew at each trace and may close over tracers of an outer trace, so nothing derived from it
+    may be cached.
+    """
     values = [value for value in eqn.params.values() if not isinstance(value, type)]
     return any(callable(value) or hasattr(value, "call_wrapped") for value in values)
 
 
 def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
-    """How many operands of a scan are constants and how many are carried."""
+    """The number of constants and the number of carried values among the operands of a scan."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     constants, carry, _ = params["ft_in"].unpack()
@@ -310,7 +313,7 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
 
 
 def is_loop(eqn: JaxprEqn) -> bool:
-    """True for a loop that derivatives can be carried through: a while, or a scan of at least one step."""
+    """True for a loop that derivatives can be carried through: a while loop, or a scan of at least one step."""
     some = eqn.primitive.name == "scan" and eqn.params["length"] > 0
     return (some or is_while(eqn)) and _is_plain(eqn)
 
@@ -320,12 +323,12 @@ def is_while(eqn: JaxprEqn) -> bool:
 
 
 def is_choice(eqn: JaxprEqn) -> bool:
-    """True for a choice between branches that can be differentiated one by one."""
+    """True for a `cond` whose branches can be differentiated one by one."""
     return eqn.primitive.name == "cond" and _is_plain(eqn)
 
 
 def _is_plain(eqn: JaxprEqn) -> bool:
-    """True for an equation between real values, that has no effects and keeps to its own point."""
+    """True for an equation of real values that has no effects and does not read from other points."""
     if eqn.effects or is_collective(eqn):
         return False
     atoms = (*eqn.invars, *eqn.outvars)
@@ -333,7 +336,7 @@ def _is_plain(eqn: JaxprEqn) -> bool:
 
 
 def linear_solver(eqn: JaxprEqn, operands: Sequence[Any]) -> tuple[Program, Sequence[Any], Sequence[Any]]:
-    """The solver of a linear solve, what it closes over, and the right-hand sides."""
+    """The solver of a linear solve, the operands that it closes over, and the right-hand sides."""
     lengths = eqn.params["const_lengths"]
     before = lengths.matvec + lengths.vecmat
     solver = inlined(eqn.params["jaxprs"].solve)
@@ -351,9 +354,9 @@ def is_complex(aval: Any) -> bool:
 def open_program(function: Callable, args: Sequence[Any], largest_held: int = 0) -> tuple[Program, list[Any]]:
     """The program of a function from arrays to a flat list of arrays, and operands for it.
 
-    Arrays that the function closes over are operands too, tracers among them, except integers and truth values whose
-    values are known, and other known arrays of at most ``largest_held`` elements. What results do not depend on is
-    neither computed nor passed, as under `jax.jit`.
+    Arrays that the function closes over become operands too, tracers among them. Two kinds of known arrays stay
+    constants: integers and truth values, and arrays of at most ``largest_held`` elements. As under `jax.jit`, equations
+    and operands that the results do not depend on are dropped.
     """
     program = inlined(jax.make_jaxpr(function)(*args))
     equations = needed(program.equations, program.outputs)
@@ -374,13 +377,13 @@ def is_traced(values: Iterable[Any]) -> bool:
 
 
 def is_mapped(values: Iterable[Any]) -> bool:
-    """True under `jax.vmap`; where it is outside of a `jax.jit`, that is not known yet."""
-    # JAX exports no class for these tracers, so they are known by its name, which a test pins.
+    """True under `jax.vmap`. A `jax.vmap` outside of a `jax.jit` cannot be seen yet."""
+    # JAX exports no class for these tracers, so they are recognised by the name of their class, which a test pins.
     return any(type(value).__name__ == "BatchTracer" for value in values)
 
 
 def points_of(values: Iterable[Any]) -> int:
-    """How many points `jax.vmap` maps values over, as far as that is known; 1 where it does not."""
+    """The number of points that `jax.vmap` maps values over, as far as it is known; 1 without `jax.vmap`."""
 
     def points(value: Any) -> int:
         if type(value).__name__ != "BatchTracer":
@@ -393,13 +396,13 @@ def points_of(values: Iterable[Any]) -> int:
 
 
 def is_sharded(values: Iterable[Any]) -> bool:
-    """True where the types of values know of a mesh of devices: under `jax.shard_map`, say."""
+    """True where the types of values carry a mesh of devices, for example under `jax.shard_map`."""
     meshes = [getattr(getattr(jax.typeof(value), "sharding", None), "mesh", None) for value in values]
     return any(mesh is not None and not mesh.empty for mesh in meshes)
 
 
 def is_varying(values: Iterable[Any]) -> bool:
-    """True under a `jax.shard_map` that checks along which axes values vary."""
+    """True under a `jax.shard_map` that checks which axes values vary along."""
     return any(_varying(jax.typeof(value)) for value in values)
 
 
@@ -408,7 +411,7 @@ def computes_on_gpu() -> bool:
 
 
 def gpu_capability() -> int | None:
-    """The least compute capability of the GPUs of this process, times ten; None where none has one."""
+    """The lowest compute capability of the GPUs of this process, times ten; None if no GPU has one."""
     found = [getattr(device, "compute_capability", None) for device in jax.local_devices()]
     numbers = [round(10 * float(text)) for text in found if text and text.replace(".", "").isdecimal()]
     return min(numbers, default=None)
@@ -421,14 +424,16 @@ def define_primitive(
     batch: Callable[..., tuple[Sequence[Any], Sequence[int]]],
     lowerings: Mapping[str, Callable[..., Any]],
 ) -> Primitive:
-    """A primitive that stands for a program, and is something faster on some platforms.
+    """A primitive that stands for a program and has faster implementations on some platforms.
 
     Args:
-        results: from the avals of the operands and the parameters to shapes, dtypes and weak types of the results.
-        program: from the parameters to the function it stands for; derivatives and other platforms use that.
-        batch: the rule for `jax.vmap`, from operands, their axes (None where there is none) and the parameters.
-        lowerings: for a platform, from the operand avals and the parameters to a lowering rule, or None to use the
-            program.
+        results: maps the avals of the operands and the parameters to the shapes, dtypes and weak types of the results.
+        program: maps the parameters to the function that the primitive stands for. Derivatives and all other platforms
+            use this function.
+        batch: the rule for `jax.vmap`. Takes the operands, their mapped axes (None for unmapped operands) and the
+            parameters.
+        lowerings: per platform, a function that maps the operand avals and the parameters to a lowering rule, or to
+            None to use the program.
     """
     primitive = Primitive(name)
     primitive.multiple_results = True
@@ -441,7 +446,7 @@ def define_primitive(
         return jax.jit(lambda *operands: primitive.bind(*operands, **dict(params)))
 
     def run_now(*operands: Any, **params: Any) -> Any:
-        # Without `jax.jit` there is nothing to compile a kernel into.
+        # Without `jax.jit` there is no compiled program to put a kernel into.
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]
             return program(**params)(*operands)
         return compiled(tuple(params.items()))(*operands)
@@ -454,7 +459,7 @@ def define_primitive(
 
     def lower_on(special: Callable[..., Any]) -> Callable[..., Any]:
         def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
-            # What is exported has to run in other processes, which do not have the code of this one.
+            # An exported program has to run in other processes, which do not have the machine code of this one.
             exported = getattr(ctx.module_context.lowering_parameters, "for_export", False)
             rule = None if exported else special(ctx.avals_in, **params)
             return rule(ctx, *operands) if rule else lower_anywhere(ctx, *operands, **params)
@@ -476,7 +481,7 @@ def define_primitive(
 
 
 def define_number(name: str, value: float) -> Callable[[Any], Any]:
-    """A number that programs can tell from all others that are equal to it; returned by a function of its dtype."""
+    """A number that programs can tell apart from other numbers of equal value, as a function of the dtype."""
     primitive = Primitive(name)
     primitive.def_abstract_eval(lambda *, dtype: jax.core.ShapedArray((), dtype))
     primitive.def_impl(lambda *, dtype: jax.numpy.asarray(value, dtype))
@@ -487,26 +492,27 @@ def define_number(name: str, value: float) -> Callable[[Any], Any]:
 
 
 def lowering_rule(function: Callable) -> Callable[..., Any]:
-    """How XLA is told of a function that returns several results."""
+    """The lowering rule of a function that returns several results."""
     return mlir.lower_fun(function, multiple_results=True)
 
 
 def apart(results: Sequence[Any]) -> Sequence[Any]:
-    """The results of a call, such that the call is never all there is to the body of a loop.
+    """The results of a call, behind an optimization barrier, so that a loop body never ends with the call itself.
 
-    XLA compares the operands of what a body ends with to what the loop carries, to find what stays the same in all
-    steps. It does so even if that is not a tuple but a call, which then is made once, before the loop.
+    XLA compares the operands of the last operation of a loop body with the values that the loop carries, to find values
+    that stay the same in all steps. It does so even if that operation is a call instead of a tuple; the call would then
+    run once, before the loop.
     """
     return stablehlo.OptimizationBarrierOp(results).results
 
 
 def keep_alive(ctx: Any, thing: Any) -> None:
-    """Keep a thing at least as long as JAX keeps what is being lowered."""
+    """Keep an object alive at least as long as JAX keeps the program being lowered."""
     ctx.module_context.add_keepalive(thing)
 
 
 def capsule(address: int) -> Any:
-    """The address of a function, as JAX takes it."""
+    """The address of a function as a capsule, the form that JAX accepts."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return new(address, None, None)

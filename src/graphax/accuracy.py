@@ -1,4 +1,4 @@
-"""How much an elimination order loses to rounding: orders are equal in exact arithmetic only."""
+"""The rounding error of an elimination order. Orders are equal in exact arithmetic only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Accuracy:
     """The largest errors of single-precision Jacobians, each relative to the largest entry of its block.
 
     Attributes:
-        order: of the order at hand.
-        reverse: of reverse elimination, for comparison.
+        order: the error of the given order.
+        reverse: the error of reverse elimination, for comparison.
     """
 
     order: float
@@ -34,7 +34,7 @@ class Accuracy:
 def accuracy(
     function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool
 ) -> Accuracy:
-    """What is lost at these arguments against double precision."""
+    """The rounding errors at these arguments, measured against double precision."""
     leaves = jax.tree.leaves(args)
     if not all(_is_number(leaf) for leaf in leaves) or jnp.result_type(*leaves) != jnp.float32:
         raise GraphaxError("accuracy=True compares float32 with float64, so all arguments must be numbers in float32")
@@ -57,9 +57,10 @@ def _in_double(leaf: Any) -> Any:
 
 
 def relative_error(found: Sequence[Any], exact: Sequence[np.ndarray]) -> float:
-    """The largest error of an entry, relative to the largest entry of its array.
+    """The largest error of any entry, relative to the largest entry of its array.
 
-    The same infinity, or NaN, is no error; where only one is finite, or infinities differ, it is infinite.
+    Equal infinities and pairs of NaN count as no error. If only one of two entries is finite, or if infinities differ,
+    the error is infinite.
     """
     worst = 0.0
     for got, want in zip(found, exact, strict=True):

@@ -1,4 +1,4 @@
-"""What users call: Jacobians and Hessians by elimination, and the graphs behind them."""
+"""The public functions: Jacobians and Hessians by elimination, and the graphs behind them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ def jacve(
         order: the elimination order of the intermediate values: a preset (``"auto"``, ``"fwd"``, ``"rev"``,
             ``"markowitz"``, ...), a sequence of vertex numbers (equations of the inlined jaxpr, counted from 1 by
             output variable), an `Order`, the path of a saved order, or a function that maps the graph to an order.
-        sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions (those of
-            complex outputs are dense).
+        sparse: return a `JacobianBlock` in place of every array, without structural zeros and repetitions. Blocks of
+            complex outputs are dense.
         backend: ``"xla"`` leaves the arithmetic to XLA; ``"native"`` compiles it to one kernel, vectorised over mapped
             points, and raises `NativeError` for unsupported functions; ``"auto"`` compiles a kernel if that is possible
             and should be faster. Kernels run on the CPU and, for mapped functions, on NVIDIA GPUs; XLA runs everything
@@ -99,7 +99,7 @@ def value_and_jacve(
 def _evaluation(
     function: Callable, order: Any, request: Request, backend: str, **how: bool
 ) -> Callable[[Sequence[Any], dict[str, Any]], tuple[Traced, list[Any], Any]]:
-    """From arguments to the traced function, its flat outputs and the Jacobian."""
+    """A function that maps arguments to the traced function, its flat outputs and the Jacobian."""
     order = _checked(function, order, request, backend)
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Traced, list[Any], Any]:
@@ -111,7 +111,7 @@ def _evaluation(
 
 
 def _checked(function: Callable, order: Any, request: Request, backend: str) -> Any:
-    """Refuse what no arguments could make right; the order, to be used more than once."""
+    """Raise if no arguments could make the request valid. Returns the order in a form that can be read repeatedly."""
     check_function(function)
     check_argnums(request.argnums)
     check_backend(backend)
@@ -142,7 +142,7 @@ def hessve(
 
     @wraps(function, assigned=("__name__", "__qualname__", "__module__"))
     def hessian(*args: P.args, **kwargs: P.kwargs) -> Any:
-        # The value would be computed for nothing, and what is constant would depend on the arguments.
+        # Returning the value would compute it for nothing, and constant Hessians would then depend on the arguments.
         traced, (outputs, rows) = evaluate(args, kwargs, lambda outputs, _, rows: (outputs if has_aux else [], rows))
         found = _nested_twice(traced, rows)
         return (found, tree_unflatten(traced.aux_tree, outputs[traced.out_count :])) if has_aux else found
@@ -161,8 +161,10 @@ def value_grad_hess(
     sparse: bool = False,
     backend: Backend = "auto",
 ) -> Callable[P, tuple[Value, Any, Any]]:
-    """Like `hessve`, but returns ``(value, gradient, Hessian)``, or ``((value, aux), gradient, Hessian)`` with
-    ``has_aux``. The gradient is dense."""
+    """Like `hessve`, but returns ``(value, gradient, Hessian)``.
+
+    With ``has_aux``, it returns ``((value, aux), gradient, Hessian)``. The gradient is dense.
+    """
     request = Request(argnums, has_aux, holomorphic, allow_int)
     evaluate = _second_derivatives(function, order, request, backend, sparse)
 
@@ -178,7 +180,10 @@ def value_grad_hess(
 
 
 def _second_derivatives(function: Callable, order: Any, request: Request, backend: str, sparse: bool) -> Callable:
-    """From arguments, and a choice among what `hessian_program` computes, to the traced function and that choice."""
+    """A function that maps arguments and a selector to the traced function and the selected results.
+
+    The selector picks among the results of `hessian_program`.
+    """
     order = _checked(function, order, request, backend)
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any], chosen: Callable) -> tuple[Traced, Any]:
@@ -207,9 +212,9 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """A choice among the derivatives of a program, for arguments like those that are given.
+    """A program that returns a selection of the derivatives of another program, for arguments like ``args``.
 
-    What a program leaves to be done outside of its kernel is done by `finished`, and so is the choice then.
+    If the program leaves work to be done outside of its kernel, `finished` does that work and the selection follows it.
     """
 
     program: Callable
@@ -229,14 +234,14 @@ class _Chosen:
 
 
 def _nested_twice(traced: Traced, rows: Sequence[Any]) -> Any:
-    """A Hessian by flat output and two flat inputs, as `jax.hessian` arranges it."""
+    """Arrange a Hessian, given by flat output and two flat inputs, as `jax.hessian` does."""
     return traced.nest([[traced.like_arguments(row) for row in matrix] for matrix in rows])
 
 
 def kernel(function: Callable[P, Value], *, backend: Backend = "auto") -> Callable[P, Value]:
-    """Compile ``function`` to one kernel if it is mapped or has loops. Use it like ``jax.jit``.
+    """Compile ``function`` to one kernel if it is mapped or has loops. Use it like `jax.jit`.
 
-    Made for functions of small arrays: a Jacobian by `jacve`, the linear solve and the update become one kernel.
+    `kernel` suits functions of small arrays: a Jacobian by `jacve`, the linear solve and the update become one kernel.
 
     Args:
         function: a JAX function of pytrees of arrays.
@@ -244,7 +249,7 @@ def kernel(function: Callable[P, Value], *, backend: Backend = "auto") -> Callab
             `NativeError` that names the unsupported equation; ``"xla"`` is ``jax.jit``.
 
     Returns:
-        A function with the same arguments and results, to be called, mapped and differentiated.
+        A function with the same arguments and results. It can be called, mapped and differentiated.
     """
     if not callable(function):
         raise TypeError(f"graphax.kernel takes a function, but got {function!r}")

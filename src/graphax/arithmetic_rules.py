@@ -1,7 +1,7 @@
 """Rules for linear primitives that do arithmetic; `graphax.rule` says what a rule is.
 
-JAX's own differentiation turns every equation into a linear program of a few dozen primitives, so these rules and those
-of the modules beside this one are all that has to be known, and no rule sees the function being differentiated.
+Differentiation in JAX turns every equation into a linear program of a few dozen primitives. The rules here and in the
+neighbouring modules cover these primitives; no rule sees the function being differentiated.
 """
 
 from collections.abc import Hashable, Sequence
@@ -42,7 +42,10 @@ def _sub(call):
 
 
 def _unknown_factor(call: LinearCall, factor: int):
-    """An elementwise product with an operand not known yet, or a tangent itself, which a custom rule may contain."""
+    """The structure of an elementwise product with a factor whose value is not known yet.
+
+    The factor may be a tangent itself, because a custom rule may contain such products; the block is dense then.
+    """
     return dense_pattern(call) if call.moving[factor] else call.elementwise_pattern()
 
 
@@ -79,9 +82,9 @@ def _select(call):
 
 @rules_for("psum", "psum_invariant", "ppermute", "unreduced_psum")
 def _over_points(call):
-    """A collective that keeps the entries of a point apart, with values that depend on other points.
+    """A collective that keeps the entries of a point apart, although its values depend on other points.
 
-    Once `jax.vmap` has seen it, it is a sum over an axis of the array, which has a number instead of a name.
+    Under `jax.vmap` it becomes a sum over an axis of the array, which has a number instead of a name.
     """
     axes = range(len(call.shape))
     given = call.params.get("axes", ("name",))
@@ -157,7 +160,7 @@ def _dot_general(call):
 
 
 def _by_nonzeros(call: LinearCall, out: Sequence, inp: Sequence, factor: Any, on: Sequence) -> JacobianBlock | None:
-    """A block whose values are a known array with few nonzeros, listed one by one."""
+    """A block whose values are a known array with few nonzeros, listed individually."""
     numbers = np.asarray(factor)
     places = np.nonzero(numbers)
     if len(places[0]) == 0:

@@ -1,14 +1,13 @@
 """Positions along the axes of a Jacobian block, written with labels.
 
-An axis of an array is a mixed-radix number: a tuple of digits, most significant first. Each digit takes its
-value from a label (an index that runs over ``range(size of the label)``) or stands still at one point.
-``Digit(label=3, at=range(1, 5), size=8)`` says: while label 3 runs over 0..3, this digit of size 8 runs over
-1..4. Slices, pads and concatenations shift ``at``; reshapes regroup digits; an axis of size 1 has no digits. Where
-entries are picked by an array of indices, ``at`` is a list; then several values of the label may be at one position.
-The list may be one that is known only when run.
+An axis of an array is a mixed-radix number: a tuple of digits, most significant first. Each digit takes its value from
+a label (an index that runs over ``range(size of the label)``) or stays at one point. ``Digit(label=3, at=range(1, 5),
+size=8)`` means: while label 3 runs over 0..3, this digit of size 8 runs over 1..4. Slices, pads and concatenations
+shift ``at``; reshapes regroup digits; an axis of size 1 has no digits. Where an array of indices picks entries, ``at``
+is a list, and several values of the label may have the same position. The list may be known only at run time.
 
-`Relabelling` solves the one problem that composition needs: given that two axes are the same axis, express
-all labels through fewer, finer ones.
+`Relabelling` solves the one problem that composition needs: given that two axes are the same axis, it expresses all
+labels through fewer, finer ones.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -87,7 +86,7 @@ def flat_positions(
     sizes: Sequence[int],
     positions_of: Callable[[Positions], Any] = as_array,
 ) -> Any:
-    """The position along all of some axes, taken as one, for each value of the labels given, flattened."""
+    """The flat position along ``axes``, taken as one axis, for each combination of values of ``labels``."""
     position: Any = np.zeros((1,) * len(sizes), np.int64)
     for label, at, size in (digit for axis in axes for digit in axis):
         along = [-1 if n == label else 1 for n in labels]
@@ -96,10 +95,10 @@ def flat_positions(
 
 
 class Relabelling:
-    """Labels, and what some of them have turned out to mean in terms of others.
+    """Labels, and the known meanings of some labels in terms of others.
 
-    With ``listing``, a label whose positions are split stays one, and its digits follow lists. That can be written
-    where the label also runs through a window of another axis, which has no digits.
+    With ``listing``, a label whose positions are split remains a single label, and its digits follow lists. This form
+    also works where the label runs through a window of another axis, which has no digits.
     """
 
     def __init__(self, sizes: Sequence[int], listing: bool = False):
@@ -205,9 +204,9 @@ class Relabelling:
         self._restrict(b.label, j, shared)
 
     def _equate_dynamic(self, a: Digit, b: Digit) -> None:
-        """Positions known only when run meet others, which then follow them.
+        """Equate a digit whose positions are known only at run time with another digit, which then follows it.
 
-        Those that the others lack are found out when run: a guard says where they are at 1.
+        Positions that the other digit lacks are found at run time: a guard is 1 where the position exists.
         """
         if a == b:
             return

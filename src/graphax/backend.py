@@ -21,19 +21,19 @@ from .sizes import elements_of
 if TYPE_CHECKING:
     from .native.primitive import Kernel
 
-# Closed-over arrays of at most so many elements are part of the code of a patient kernel, and of any kernel on a GPU.
+# Closed-over arrays of up to this many elements become part of the code of a patient kernel, or of any kernel on a GPU.
 LARGEST_HELD, LARGEST_HELD_ON_GPU = 4_096, 64
 Backend = Literal["auto", "native", "xla"]
 """What runs a derivative program: XLA, a kernel, or whichever should be faster."""
 BACKENDS: tuple[str, ...] = get_args(Backend)
 _LARGEST_CONSTANT = 1 << 16
 _CONSTANT = "its results do not depend on its arguments, so XLA computes them when it compiles"
-# The attribute of compiled functions that says what runs them.
+# The attribute of compiled functions that holds a function which tells the backend.
 _CHOSEN = "graphax_backend_choice"
 
 
 def check_backend(backend: str) -> Backend:
-    """``backend``, if there is one of this name."""
+    """Return ``backend`` if it is a valid name, and raise otherwise."""
     if backend not in BACKENDS:
         raise GraphaxError(f"unknown backend {backend!r}; it is one of: {', '.join(BACKENDS)}")
     return cast(Backend, backend)
@@ -41,10 +41,10 @@ def check_backend(backend: str) -> Backend:
 
 @dataclass(frozen=True, eq=False)
 class _Flat:
-    """A traced function that returns a pytree, to be run by whichever backend.
+    """A traced function that returns a pytree, ready to be run by any backend.
 
-    It is constant if its results do not depend on its arguments, nor on anything else that is not known yet. Large ones
-    are not told apart: XLA writes them as quickly as it would copy them.
+    It is constant if its results do not depend on its arguments or on anything else that is not known yet. Large
+    constant results are not treated specially, because XLA writes them as quickly as it would copy them.
     """
 
     program: Program
@@ -81,16 +81,18 @@ def run(
     candidates: Sequence[Callable] = (),
     others: Sequence[Way] = (),
 ) -> Any:
-    """``function(*args)``, which returns a pytree, on a backend.
+    """``function(*args)``, a pytree, computed by a backend.
 
-    With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does, and arrays that the
-    function closes over are part of the code, in which zeros and ones cost less. ``candidates`` are functions that
-    return the same, ``function`` among them; the first of which there is a kernel is taken, unless it is not
-    ``function`` and one of the ``others`` should be quicker. Where there is none, ``otherwise`` is called in place of
-    ``function``, if it is given; ``better`` may find something that XLA is quicker with than with the traced program.
+    With ``patient``, ``"auto"`` compiles programs and linear systems as large as ``"native"`` does. Arrays that the
+    function closes over then become part of the code, where zeros and ones cost less.
+
+    ``candidates`` are functions that return the same results, ``function`` among them. The first candidate that has a
+    kernel is used, unless it is not ``function`` and one of the ``others`` should be faster. If no candidate has a
+    kernel, ``otherwise`` is called in place of ``function``, if given; ``better`` may return a function that XLA runs
+    faster than the traced program.
     """
-    # Outside of jit and vmap every operation is a call of its own anyway; a kernel for one point would not pay.
-    # What is shared out over devices is left to XLA, which knows how to split its own operations and not a kernel.
+    # Outside of jit and vmap every operation is a separate call anyway; a kernel for one point would not pay.
+    # XLA can split its own operations across devices but not a kernel, so sharded arguments are left to XLA.
     if backend == "xla" or (backend == "auto" and (not _jax.is_traced(args) or _jax.is_sharded(args))):
         return (otherwise or function)(*args)
     required = backend == "native"
@@ -103,13 +105,15 @@ def run(
         return (otherwise or function)(*args)
     instead = better(found.flat.program) if better else None
     results = attempted(instead, args) if instead else None
-    # What has been traced is not traced again.
+    # Reuse the traced program instead of tracing again.
     return found.flat.run(found.flat.program) if results is None else results
 
 
 def attempted(instead: Callable, args: Sequence[Any]) -> Any:
-    """What a mode of JAX finds; None where it refuses a function that elimination takes: one with a custom_vjp, or a
-    while loop."""
+    """The results of a mode of JAX; None if the mode refuses a function that elimination accepts.
+
+    Examples are functions with a custom_vjp or a while loop.
+    """
     try:
         return instead(*args)
     except (NotImplementedError, TypeError, ValueError) as error:
@@ -118,17 +122,17 @@ def attempted(instead: Callable, args: Sequence[Any]) -> Any:
 
 
 def is_alone(args: Sequence[Any], backend: str) -> bool:
-    """Whether it is left to graphax what runs traced arguments of a single point, on a CPU."""
+    """Whether graphax may choose what runs a single traced point on a CPU."""
     return backend == "auto" and _jax.is_traced(args) and not (_jax.is_mapped(args) or _jax.computes_on_gpu())
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The first of several functions of which there is a kernel, traced; or the traced function, and why there is none.
+    """The first of several functions that has a kernel, traced; or the traced function and the reason it has no kernel.
 
     Attributes:
         flat: None if the function could not even be traced.
-        kernel: of ``function``, or what becomes one where it is mapped, or a program that needs none.
+        kernel: the kernel of ``function``, a function that becomes a kernel when mapped, or a program that needs none.
         reason: why there is no kernel.
     """
 
@@ -138,7 +142,7 @@ class _Found:
     reason: str = ""
 
     def run(self) -> Any:
-        """What the kernel returns, and what is left to do with it outside of the kernel."""
+        """The results of the kernel, after the work that is left to do outside of it."""
         assert self.flat is not None
         results, finished = self.flat.run(self.kernel), getattr(self.function, "finished", None)
         return results if finished is None else finished(results)
@@ -153,7 +157,7 @@ def _found(
     others: Sequence[Way],
     later: Callable[[Program], Callable | None] | None = None,
 ) -> _Found:
-    """Look for a kernel; ``later`` finds what is not looked at before it is mapped."""
+    """Look for a kernel. ``later`` may return a function whose kernel is only built once it is mapped."""
     if _jax.computes_on_gpu() and not required:
         return _quickest_on_gpu(function, args, patient, candidates, others)
     flat, failure = None, None
@@ -173,7 +177,7 @@ def _found(
             made = _kernel(traced, required, patient)
             if candidate is function or required or _is_taken(made, args, flat, others):
                 return _Found(candidate, traced, made)
-        except Exception as error:  # noqa: BLE001  whatever stands in the way of a kernel, XLA does without
+        except Exception as error:  # noqa: BLE001  if anything prevents a kernel, XLA runs the program
             failure = error if candidate is function else failure
     assert failure is not None
     if required:
@@ -184,11 +188,11 @@ def _found(
 def _quickest_on_gpu(
     function: Callable, args: Sequence[Any], patient: bool, candidates: Sequence[Callable], others: Sequence[Way]
 ) -> _Found:
-    """The kernel that should take least for as many points as there are, if that is less than XLA takes."""
+    """The kernel with the lowest estimated time for the given number of points, if it should beat XLA."""
     points, held = _jax.points_of(args), _largest_held(patient)
     best, least, flat, reason = None, inf, None, ""
     for candidate in candidates or (function,):
-        # Where elimination is not the first candidate it is long, and only the last resort.
+        # If elimination is not the first candidate, its code is long; it is the last resort then.
         if is_near_the_limit(least) or (best is not None and candidate is function):
             break
         try:
@@ -201,20 +205,20 @@ def _quickest_on_gpu(
             reason, seconds = made.reason_for_xla_on_gpu or "", made.seconds_on_gpu(points)
             if not reason and seconds < least:
                 best, least = _Found(candidate, traced, made), seconds
-        except Exception as error:  # noqa: BLE001  whatever stands in the way of a kernel, XLA does without
+        except Exception as error:  # noqa: BLE001  if anything prevents a kernel, XLA runs the program
             reason = str(error)
     ways = [*others, *([] if flat is None else [elimination(flat.program, points)])]
     if best is not None and (points > FEW_POINTS or all(least < way.run for way in ways)):
         return best
     try:
         flat = flat or _Flat.of(function, args, held)
-    except Exception as error:  # noqa: BLE001  what cannot be traced here fails where its result is wanted
+    except Exception as error:  # noqa: BLE001  a function that cannot be traced here raises where its result is needed
         reason = str(error)
     return _Found(function, flat, None, reason or "XLA should be quicker")
 
 
 def _is_taken(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, others: Sequence[Way]) -> bool:
-    """Whether a kernel of passes is better than XLA, which would take them one after the other."""
+    """Whether a kernel of passes is better than XLA, which would run the passes one after the other."""
     points = MANY_POINTS if _jax.is_mapped(args) else 1
     ways = [*others, *([] if eliminated is None else [elimination(eliminated.program, points)])]
     alone = points == 1 and made.reason_for_xla_alone is not None
@@ -222,7 +226,7 @@ def _is_taken(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, oth
 
 
 def compiled(function: Callable, backend: str, otherwise: Callable | None = None) -> Callable:
-    """``function`` of pytrees under `jax.jit`, run by a backend; where there is no kernel, ``otherwise`` if given."""
+    """``function`` of pytrees under `jax.jit`, run by a backend. Without a kernel, ``otherwise`` runs if given."""
 
     def flattened(of: Callable, tree: Any) -> Callable:
         def flat(*leaves: Any) -> Any:
@@ -247,7 +251,7 @@ def compiled(function: Callable, backend: str, otherwise: Callable | None = None
 
 
 def choice_of_kernel(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> "BackendChoice | None":
-    """What runs a function that `compiled` has made, with arguments like these; None for any other function."""
+    """The backend of a function made by `compiled`, for arguments like these; None for any other function."""
     chosen = getattr(function, _CHOSEN, None)
     return None if chosen is None else chosen(*args, **kwargs)
 
@@ -267,7 +271,10 @@ def _kernel(flat: _Flat, required: bool, patient: bool = False) -> "Kernel":
 
 
 def _mapped_later(better: Callable[[Program], Any] | None) -> Callable[[Program], Callable | None]:
-    """What XLA runs, whatever a kernel would be like, and nothing is better than; it is a kernel where it is mapped."""
+    """A function that maps a program to one that XLA runs unmapped and that becomes a kernel when mapped.
+
+    It returns None if ``better`` finds something, or if XLA is not certain to be the choice for a single point.
+    """
     from . import native
 
     return lambda program: None if better and better(program) else native.unmapped(program)
@@ -280,19 +287,19 @@ def _largest_held(patient: bool) -> int:
 
 
 def kernel_of(function: Callable, args: Sequence[Any], required: bool = True) -> "Kernel":
-    """The kernel that ``backend="native"`` runs for traced arguments like these; `NativeError` if there is none."""
+    """The kernel that ``backend="native"`` runs for such arguments; raises `NativeError` if there is none."""
     _check_available(args, required)
     return _kernel(_Flat.of(function, args, _largest_held(False)), required)
 
 
 @dataclass(frozen=True)
 class BackendChoice:
-    """What runs a program under `jax.jit` or `jax.vmap`, and why.
+    """The backend that runs a program under `jax.jit` or `jax.vmap`, and the reason.
 
     Attributes:
-        name, reason: on the CPU.
-        reason_for_xla_on_gpu: why XLA runs it on a GPU, or None where a kernel does.
-        ways: what each way should take on the CPU, for one point.
+        name, reason: the backend on the CPU and why it was chosen.
+        reason_for_xla_on_gpu: why XLA runs the program on a GPU, or None if a kernel does.
+        ways: the estimated time of each way on the CPU, for one point.
     """
 
     name: str
@@ -317,7 +324,10 @@ def choice(
     others: Sequence[Way] = (),
     candidates: Sequence[Callable] = (),
 ) -> BackendChoice:
-    """What `run` would do with traced arguments of these shapes; ``others`` are estimates of ways besides its own."""
+    """The choice that `run` would make for traced arguments of these shapes.
+
+    ``others`` are estimates of ways besides those of `run`.
+    """
     check_backend(backend)
     if backend == "xla":
         return BackendChoice("xla", "as asked for", "as asked for")

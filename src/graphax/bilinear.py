@@ -1,18 +1,18 @@
-"""How many multiplications a group of vertices must contribute to a Jacobian, by ranks of bilinear forms.
+"""Lower bounds on the multiplications of a group of vertices, by ranks of bilinear forms.
 
 Let a group of intermediate vertices be convex: a path that leaves it never returns. Take the numbers x on the edges
-that enter the group and the numbers y on those that leave it as unknowns, and every other number as some constant. A
+that enter the group and the numbers y on the edges that leave it as unknowns, and every other number as a constant. A
 path has at most one x and one y, so the Jacobian is bilinear in the two, up to linear terms. Only eliminations in the
 group multiply an x by a y: any other vertex has all x and y of a path on one of its sides. Sums and products with
 constants are linear, so the multiplications in the group are at least the dimension of the space that the forms span.
-That holds for every order, in raw and in folded counting.
+This holds for every order, in raw and in folded counting.
 
-Elimination multiplies number by number. The left factor holds only such y that follow one element of the group, unless
-numbers of several elements are added up first, which is done where the right factor is the same for all of them. So y
-fall into classes that no left factor mixes, x into classes that no right factor mixes, and the dimensions for each
-pair of classes add up.
+Elimination multiplies number by number. A left factor holds only y that follow one element of the group, unless numbers
+of several elements are added up first, which happens where the right factor is the same for all of them. So the y fall
+into classes that no left factor mixes, and the x into classes that no right factor mixes. The dimensions of all pairs
+of classes add up.
 
-A dimension is a rank at random points, which is never too high. What may be a rounding error counts as zero.
+A dimension is a rank at random points, which is never too high. Values that may be rounding errors count as zero.
 """
 
 from __future__ import annotations
@@ -32,27 +32,28 @@ from .terms import AnyStructure, terms_of
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
-# Singular values relative to the largest one that count as zero, and sums relative to the sizes of their summands.
+# Singular values below this share of the largest one count as zero; so do sums below this share of their summands.
 _ZERO, _CANCELLED = 1e-7, 1e-9
 # Rows of forms are left out if they are smaller than this relative to the summands that they are made of.
 _FAINT = 1e-5
-# The most forms whose rank is found; of more, so many random combinations are looked at, which span no more.
+# The largest number of forms whose rank is computed. Of more forms, this many random combinations are used; they span
+# no more.
 _MOST_FORMS = 512
-# The most pairs of an unknown and an end of the graph, for each element, that are followed to tell classes apart.
+# The largest number of (unknown, end of the graph, element) combinations that are followed to tell classes apart.
 _MOST_TAGS = 1 << 22
-# Operations on ranks that take as long as one of these pairs, and as long as it takes to set up a rank.
+# The work of one such combination, and of setting up a rank, in operations on ranks.
 _TAG, _RANK = 32, 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The entries of a block, one by one.
+    """The entries of a block, listed individually.
 
     Attributes:
-        rows, columns: where they are, in flattened output and input.
-        numbers: which number of the block each of them is, -1 if it is known.
-        known: its value then.
-        count: how many numbers the block holds.
+        rows, columns: the position of each entry in the flattened output and input.
+        numbers: the index of each entry among the numbers of the block, or -1 if the entry is known.
+        known: the value of each known entry.
+        count: the number of numbers in the block.
     """
 
     rows: np.ndarray
@@ -64,7 +65,7 @@ class Entries:
 
 @lru_cache(1 << 12)
 def entries_of(structure: AnyStructure, raw: bool = False) -> Entries:
-    """The entries of a structure. To raw counting a known number is like any other, unless it only renames."""
+    """The entries of a structure. Raw counting treats a known number like any other, unless the term only renames."""
     parts, count = [], 0
     for term in terms_of(structure):
         labels, sizes = range(len(term.sizes)), term.sizes
@@ -92,11 +93,11 @@ class _Side:
     """The unknowns on one side of a group, entry by entry.
 
     Attributes:
-        unknown: which unknown an entry is.
-        inner: the element of the group that it is at.
-        outer: the row of ``ends`` that belongs to its other end.
-        ends: from elements outside the group to the ends of the graph: random derivatives.
-        reached: whether there is a path for them.
+        unknown: the index of the unknown at each entry.
+        inner: the element of the group at each entry.
+        outer: the row of ``ends`` for the other end of each entry.
+        ends: random derivatives between elements outside the group and the ends of the graph.
+        reached: whether a path exists for each of these derivatives.
     """
 
     unknown: np.ndarray
@@ -106,7 +107,7 @@ class _Side:
     reached: np.ndarray
 
     def kept(self, chosen: np.ndarray) -> _Side:
-        """With some of the entries alone."""
+        """The same side, restricted to some of the entries."""
         unknown = np.unique(self.unknown[chosen], return_inverse=True)[1]
         return _Side(unknown, self.inner[chosen], self.outer[chosen], self.ends, self.reached)
 
@@ -116,16 +117,16 @@ class _Side:
 
     @property
     def tags(self) -> int:
-        """How many pairs of an unknown and an end there are."""
+        """The number of pairs of an unknown and an end."""
         return self.count * self.reached.shape[1]
 
 
 class RandomDerivatives:
-    """A graph of arrays in which every number that is not known is a random one."""
+    """A graph of arrays in which every unknown number is replaced by a random one."""
 
     def __init__(self, graph: ComputationGraph, raw: bool = False):
         self._rng = np.random.default_rng(0)
-        # About how many operations were spent on ranks so far.
+        # The approximate number of operations spent on ranks so far.
         self.work = 0
         self.size = {number: prod(vertex.shape) for number, vertex in graph.vertices.items()}
         self.entries = {edge: entries_of(structure, raw) for edge, structure in graph.edges.items()}
@@ -137,7 +138,7 @@ class RandomDerivatives:
         self._values = {edge: self._random(edge) for edge in graph.edges}
         self._paths = {edge: self._path(edge) for edge in graph.edges}
         forward, outputs = sorted(graph.vertices), {vertex for vertex in graph.outputs if vertex is not None}
-        # By vertex: derivatives by all inputs, and of all outputs, with a row for each element.
+        # Per vertex: derivatives with respect to all inputs, and of all outputs, with one row per element.
         self._by_inputs = self._accumulated(forward, set(graph.inputs), self.sources, False)
         self._of_outputs = self._accumulated(forward[::-1], outputs, self.targets, True)
 
@@ -157,7 +158,7 @@ class RandomDerivatives:
     def _accumulated(
         self, along: Sequence[int], ends: set[int], neighbours: dict[int, list[int]], turned: bool
     ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """For each vertex the derivatives between its elements and those of all ends, and whether there are paths."""
+        """Per vertex, the derivatives between its elements and those of all ends, and whether paths exist."""
         starts, total = {}, 0
         for end in sorted(ends):
             starts[end] = total
@@ -179,7 +180,7 @@ class RandomDerivatives:
         return found
 
     def multiplications(self, group: Sequence[int]) -> int:
-        """The fewest multiplications that eliminating the vertices of a convex group takes in all."""
+        """The minimum total number of multiplications for eliminating the vertices of a convex group."""
         group = sorted(group)
         first = dict(zip(group, np.cumsum([0, *(self.size[vertex] for vertex in group)]), strict=False))
         before, after = self._side(group, first, False), self._side(group, first, True)
@@ -194,7 +195,7 @@ class RandomDerivatives:
         return sum(self._dimension(left, through, right) for left, right in product(*parts))
 
     def _side(self, group: list[int], first: dict[int, int], turned: bool) -> _Side:
-        """What enters the group, or, turned, what leaves it."""
+        """The unknowns on the edges that enter the group, or, if ``turned``, on those that leave it."""
         ends = self._of_outputs if turned else self._by_inputs
         parts, rows, reached = [], [], []
         unknowns = outside = 0
@@ -217,7 +218,7 @@ class RandomDerivatives:
         return _Side(unknown, inner, outer, np.concatenate(rows), np.concatenate(reached)).kept(unknown >= 0)
 
     def _inside(self, group: list[int], first: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of elements of the group by earlier ones, at random, and whether there are paths."""
+        """Random derivatives of elements of the group with respect to earlier ones, and whether paths exist."""
         total = sum(self.size[vertex] for vertex in group)
         value, summands, reached = np.eye(total), np.eye(total), np.eye(total, dtype=bool)
         for vertex in group:
@@ -232,7 +233,7 @@ class RandomDerivatives:
         return value, reached
 
     def _dimension(self, after: _Side, through: np.ndarray, before: _Side) -> int:
-        """The dimension of the space of all forms in some of the unknowns."""
+        """The dimension of the space of all forms in the unknowns of two sides."""
         linked = through[np.ix_(after.inner, before.inner)] != 0
         if not linked.any():
             return 0
@@ -253,14 +254,17 @@ class RandomDerivatives:
         return _rank(forms.reshape(points, -1), summands.max(axis=(1, 2)))
 
     def _at_points(self, side: _Side, basis: np.ndarray, points: int) -> np.ndarray:
-        """[points, basis, elements that have unknowns]: derivatives between the group and combinations of ends."""
+        """Derivatives between the group and combinations of ends, of shape [points, basis, elements with unknowns]."""
         values = self._rng.normal(size=(points, side.count))
         elements, place = np.unique(side.inner, return_inverse=True)
         return (values[:, None, side.unknown] * basis[None, :, side.outer]) @ np.eye(len(elements))[place]
 
 
 def _basis(side: _Side) -> np.ndarray:
-    """A basis of what the ends see of the elements outside the group; other elements than those of entries are zero."""
+    """A basis of the derivatives between the ends and the elements outside the group.
+
+    Elements without entries are zero.
+    """
     used = np.unique(side.outer)
     _, singular, rows = np.linalg.svd(side.ends[used].T, full_matrices=False)
     kept = rows[singular > _ZERO * singular.max(initial=0.0)]
@@ -270,12 +274,12 @@ def _basis(side: _Side) -> np.ndarray:
 
 
 def _certain(value: np.ndarray, summands: np.ndarray) -> np.ndarray:
-    """``value`` without what may be left of summands that cancel."""
+    """``value``, with zero where summands may have cancelled up to rounding."""
     return np.where(np.abs(value) > _CANCELLED * summands, value, 0.0)
 
 
 def _rank(matrix: np.ndarray, summands: np.ndarray) -> int:
-    """The rank of rows that are sums of numbers of the given sizes."""
+    """The rank of a matrix whose rows are sums of numbers of the given sizes."""
     lengths = np.linalg.norm(matrix, axis=1)
     kept = lengths > _FAINT * summands
     singular = np.linalg.svd(matrix[kept] / lengths[kept, None], compute_uv=False)
@@ -285,9 +289,9 @@ def _rank(matrix: np.ndarray, summands: np.ndarray) -> int:
 def _classes(side: _Side, other: _Side, reach: np.ndarray, vertices: np.ndarray) -> list[np.ndarray]:
     """Sets of the unknowns on one side that no factor mixes.
 
-    ``reach`` says from which elements (columns) of the group the unknowns of this side at others (rows) are reached.
-    Two unknowns share a class if one element reaches both, or if elements of one vertex do that an unknown of the
-    other side is tied to in the same way: by paths to the same end.
+    ``reach`` tells which elements of the group (columns) reach the unknowns of this side at other elements (rows). Two
+    unknowns share a class if one element reaches both. They also share a class if elements of one vertex reach them to
+    which an unknown of the other side is tied in the same way: by paths to the same end.
     """
     count, elements = side.count, len(vertices)
     seen = _any_of(side.unknown, reach[side.inner])
@@ -298,14 +302,14 @@ def _classes(side: _Side, other: _Side, reach: np.ndarray, vertices: np.ndarray)
 
 
 def _any_of(unknown: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """For each unknown, what is true in any of its rows."""
+    """Per unknown, the logical or of its rows."""
     order = np.argsort(unknown, kind="stable")
     starts = np.flatnonzero(np.diff(unknown[order], prepend=-1))
     return np.logical_or.reduceat(rows[order], starts, axis=0)
 
 
 def _ties(tied: np.ndarray, vertices: np.ndarray) -> np.ndarray:
-    """The sets of several elements of one vertex among sets of elements, each once."""
+    """The distinct sets of several elements of one vertex among sets of elements."""
     found = []
     for vertex in np.unique(vertices):
         within = tied & (vertices == vertex)
@@ -317,7 +321,7 @@ def _ties(tied: np.ndarray, vertices: np.ndarray) -> np.ndarray:
 
 
 def _connected(seen: np.ndarray, ties: np.ndarray) -> Iterator[np.ndarray]:
-    """The components of unknowns, which see elements, and elements, which ties connect."""
+    """Yield the components of unknowns: unknowns are connected to the elements they see, and ties connect elements."""
     left = np.ones(len(seen), bool)
     while left.any():
         members = np.zeros(len(seen), bool)

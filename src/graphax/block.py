@@ -1,4 +1,4 @@
-"""Jacobian blocks: sums of terms, each a structure with the values it speaks of."""
+"""Jacobian blocks: sums of terms, each a structure with its values."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from .structure import Structure, zero
 from .sums import Sum, Union
 from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 
-# Terms are scattered into a dense array if adding one array for each would take more additions than this.
+# Terms are scattered into a dense array if adding one array per term would take more additions than `_LARGE`...
 _LARGE = 1 << 14
-# They are if they have at most one in so many of its entries.
+# ...and if the terms have at most one in this many of the entries of the array.
 _SCATTERED_SHARE = 8
-# A matrix of at most so many rows and columns is drawn.
+# A matrix is drawn if it has at most this many rows and columns.
 _DRAWN_ROWS, _DRAWN_COLUMNS = 16, 48
 
 
@@ -42,8 +42,8 @@ class JacobianBlock(BlockOperators):
     None of these makes a block dense; `todense` and `numpy.asarray` do.
 
     Attributes:
-        parts: its terms, each with its values; what is at one place in several of them adds up.
-        given_dtype: the dtype, where it is not that of the values.
+        parts: the terms, each with its values. Values of different terms at the same place add up.
+        given_dtype: the dtype, if it differs from that of the values.
     """
 
     parts: tuple[Part, ...]
@@ -51,7 +51,7 @@ class JacobianBlock(BlockOperators):
 
     @staticmethod
     def of(structure: AnyStructure, values: Any = None, dtype: Any = None) -> "JacobianBlock":
-        """The block of a structure; without values, they are not computed yet, unless the structure knows them."""
+        """The block of a structure. Without values, they are not computed yet, unless the structure knows them."""
         if isinstance(structure, Structure):
             return JacobianBlock((Part(structure, values, dtype),), dtype)
         assert values is None
@@ -71,27 +71,27 @@ class JacobianBlock(BlockOperators):
     ) -> "JacobianBlock":
         """Write a block as an einsum term.
 
-        ``out`` and ``inp`` give each axis a label (a letter, say), or a tuple of `Digit`s for an axis that is more
-        than one label running from end to end. The same label twice is a Kronecker delta. ``values`` are the
-        numbers and ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` has the
-        positions of digits that are `Dynamic`, by name.
+        ``out`` and ``inp`` give each axis a label, for example a letter. An axis that is more than one label running
+        from end to end takes a tuple of `Digit`s instead. The same label twice is a Kronecker delta. ``values`` are the
+        numbers and ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` maps the
+        names of `Dynamic` digits to their positions.
 
-        For y = A @ x the block by x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x, an
-        elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
+        For y = A @ x the block with respect to x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x,
+        an elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
         """
         return JacobianBlock((written(out, inp, out_shape, inp_shape, values, on, scale, renaming, lists),))
 
     @property
     def structure(self) -> AnyStructure:
-        """Which entries there are and how they are labelled: a `Structure`, or `Terms` if there are several."""
+        """The entries and their labels: a `Structure`, or `Terms` if there are several."""
         structures = tuple(each.structure for each in self.parts)
         return structures[0] if len(structures) == 1 else Terms(structures)
 
     @property
     def values(self) -> Any:
-        """The numbers, one axis a label of ``structure.values``, None where the structure knows its coefficient.
+        """The numbers, with one axis per label of ``structure.values``; None if the structure knows its coefficient.
 
-        A tuple with those of each term if there are several.
+        If there are several terms, this is a tuple with the numbers of each.
         """
         values = tuple(each.values for each in self.parts)
         return values[0] if len(values) == 1 else values
@@ -108,7 +108,7 @@ class JacobianBlock(BlockOperators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the dense Jacobian: the output's, then the input's."""
+        """The shape of the dense Jacobian: the shape of the output, then that of the input."""
         return self.out_shape + self.inp_shape
 
     @property
@@ -137,7 +137,7 @@ class JacobianBlock(BlockOperators):
             places = tuple(side.astype(np.int32) for side in self.indices())
             matrix = jnp.zeros(self.sparsity.shape, self.dtype).at[places]
             return matrix.set(self.data, unique_indices=True, indices_are_sorted=True).reshape(self.shape)
-        # Terms that are each other's transpose go first together: so a symmetric block stays so, to the last bit.
+        # Add terms that are each other's transpose first, so that a symmetric block stays symmetric to the last bit.
         sums: dict[Structure, jax.Array] = {}
         for each in self.parts:
             dense, turned = each.todense(self.dtype), each.structure.transposed
@@ -147,18 +147,19 @@ class JacobianBlock(BlockOperators):
 
     @property
     def sparsity(self) -> Sparsity:
-        """Where the entries are that can differ from zero: rows and columns of the flattened matrix."""
+        """The positions of entries that can differ from zero: rows and columns of the flattened matrix."""
         return sparsity_of(self.structure)
 
     @property
     def is_dynamic(self) -> bool:
-        """True if it is known only when run where some entries are: they are picked by indices that are arguments."""
+        """True if indices among the arguments determine the positions of some entries, at run time."""
         return any(each.lists for each in self.parts)
 
     def indices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the entries, sorted, each once; `data` has their numbers.
+        """The rows and columns of the entries, sorted and without duplicates. `data` has the numbers.
 
-        Of a block that `is_dynamic`, all that could be entries; `to_bcoo` and `to_scipy` have only those that are.
+        For a block that `is_dynamic`, these are all possible entries; `to_bcoo` and `to_scipy` hold only the actual
+        ones.
         """
         return self.sparsity.rows, self.sparsity.columns
 
@@ -171,14 +172,16 @@ class JacobianBlock(BlockOperators):
         return jnp.concatenate(numbers) if numbers else jnp.zeros(0, self.dtype)
 
     def numbers(self) -> list[jax.Array]:
-        """The numbers that each term holds or repeats, one after the other."""
+        """The numbers of each term, with repetitions, as one array per term."""
         self._check_values()
         known = [part.recast(each, known_entries(each.structure)) if each.lists else each for each in self._nonzero]
         return [each.data(self.dtype) for each in known]
 
     def to_bcoo(self) -> Any:
-        """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``, sorted and without duplicates, unless it
-        `is_dynamic`."""
+        """The Jacobian as a `jax.experimental.sparse.BCOO` array of ``shape``.
+
+        It is sorted and has no duplicates, unless the block `is_dynamic`.
+        """
         return block_formats.bcoo(self)
 
     def to_bcsr(self) -> Any:
@@ -186,23 +189,28 @@ class JacobianBlock(BlockOperators):
         return block_formats.bcsr(self)
 
     def to_scipy(self, form: str = "csr") -> Any:
-        """The flattened matrix as a sparse array of SciPy: ``"csr"``, ``"csc"``, ``"coo"`` or ``"dia"``."""
+        """The flattened matrix as a SciPy sparse array: ``"csr"``, ``"csc"``, ``"coo"`` or ``"dia"``."""
         return block_formats.scipy_array(self, form)
 
     def diagonals(self) -> tuple[np.ndarray, jax.Array]:
-        """The diagonals of the flattened matrix that have entries: their offsets (column minus row), and for each a row
-        of numbers, by column, as in `scipy.sparse.dia_array`."""
+        """The offsets (column minus row) and the numbers of the diagonals of the flattened matrix that have entries.
+
+        The numbers have one row per diagonal, indexed by column, as in `scipy.sparse.dia_array`.
+        """
         return block_formats.diagonals(self)
 
     def as_linear_operator(self) -> Any:
-        """The flattened square matrix as an operator of lineax, of the simplest kind that it is: diagonal or
-        tridiagonal, so that `lineax.linear_solve` needs no dense matrix, or else one that is applied."""
+        """The flattened matrix as a lineax operator of the simplest possible kind.
+
+        A diagonal or tridiagonal square matrix keeps its structure, so `lineax.linear_solve` needs no dense matrix. Any
+        other matrix becomes a `FunctionLinearOperator`.
+        """
         return block_formats.linear_operator(self)
 
     def apply(self, tangent: ArrayLike) -> jax.Array:
         """``block @ tangent``: the Jacobian times a tangent of the input, without making the Jacobian dense.
 
-        Further axes of the tangent, behind those of the input, are columns that are multiplied one by one.
+        Axes of the tangent after those of the input are batch axes: each column is multiplied by the Jacobian.
         """
         tangent, count = jnp.asarray(tangent), len(self.inp_shape)
         if tangent.shape[:count] != self.inp_shape or tangent.ndim < count:
@@ -212,7 +220,7 @@ class JacobianBlock(BlockOperators):
     def apply_transposed(self, cotangent: ArrayLike) -> jax.Array:
         """``cotangent @ block``: a cotangent of the output times the Jacobian, without making the Jacobian dense.
 
-        Further axes of the cotangent, before those of the output, are rows that are multiplied one by one.
+        Axes of the cotangent before those of the output are batch axes: each row is multiplied by the Jacobian.
         """
         cotangent = jnp.asarray(cotangent)
         count = cotangent.ndim - len(self.out_shape)
@@ -226,7 +234,7 @@ class JacobianBlock(BlockOperators):
 
     @property
     def T(self) -> "JacobianBlock":
-        """Like `transpose`."""
+        """The transpose, like `transpose`."""
         return self.transpose()
 
     def after(self, other: "JacobianBlock") -> "JacobianBlock":
@@ -239,7 +247,7 @@ class JacobianBlock(BlockOperators):
         return _product(self, other, whole=False)
 
     def plus(self, other: "JacobianBlock") -> "JacobianBlock":
-        """``block + other``: the entries that either has."""
+        """``block + other``, with the entries of both."""
         if (self.out_shape, self.inp_shape) != (other.out_shape, other.inp_shape):
             raise ValueError(
                 f"a block from {self.inp_shape} to {self.out_shape} cannot be added to one from {other.inp_shape} to "
@@ -256,7 +264,7 @@ class JacobianBlock(BlockOperators):
         return self.mapped(lambda each: part.scaled(each, factor), jnp.result_type(self.dtype, factor))
 
     def has_same_pattern(self, other: "JacobianBlock") -> bool:
-        """Whether two blocks have the same shapes, and entries that can differ from zero at the same places."""
+        """Whether two blocks have the same shapes and can differ from zero at the same places."""
         if (self.out_shape, self.inp_shape) != (other.out_shape, other.inp_shape):
             return False
         if self.is_dynamic or other.is_dynamic:
@@ -265,11 +273,11 @@ class JacobianBlock(BlockOperators):
         return self.structure == other.structure or all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
     def mapped(self, change: Callable[[Part], Part], dtype: Any = None) -> "JacobianBlock":
-        """The block with every part changed."""
+        """The block with ``change`` applied to every part."""
         return JacobianBlock(tuple(map(change, self.parts)), self.given_dtype if dtype is None else dtype)
 
     def renamed(self, prefix: Hashable) -> "JacobianBlock":
-        """The block with longer names for its lists, that those of other blocks do not have."""
+        """The block with ``prefix`` added to the names of its lists, so that they differ from those of other blocks."""
         return self.mapped(lambda each: each.renamed(prefix)) if any(each.lists for each in self.parts) else self
 
     def __str__(self):
@@ -280,7 +288,7 @@ class JacobianBlock(BlockOperators):
         return "\n".join([str(self), *(self.sparsity.picture() if small and not self.is_dynamic else [])])
 
     def entries_when_run(self, flat: bool) -> tuple[jax.Array, list[jax.Array]]:
-        """The numbers of all terms and their places, some of which are known only when run and may be the same."""
+        """The numbers of all terms and their places. Some places are known only at run time and may coincide."""
         self._check_values()
         numbers = jnp.concatenate([each.data(self.dtype) for each in self._nonzero])
         places = zip(*(each.positions(flat) for each in self._nonzero), strict=True)
@@ -296,7 +304,7 @@ class JacobianBlock(BlockOperators):
 
 
 def _dtype_of(*blocks: JacobianBlock) -> Any:
-    """The dtype of a block, or of the sum or product of several. Known numbers alone do not decide it."""
+    """The dtype of a block, or of the sum or product of several. Known numbers alone do not determine it."""
     known = [block.given_dtype for block in blocks if block.given_dtype is not None]
     rest = [each for block in blocks if block.given_dtype is None for each in block.parts]
     known += [each.number_type() for each in rest if each.values is not None or each.dtype is not None]
@@ -304,12 +312,12 @@ def _dtype_of(*blocks: JacobianBlock) -> Any:
 
 
 def _matrix(array: jax.Array, rows: int) -> JacobianBlock:
-    """An array as a block of which the first so many axes are the output's."""
+    """An array as a block whose output axes are the first ``rows`` axes of the array."""
     return JacobianBlock((part.matrix(array, rows),), array.dtype)
 
 
 def _product(left: JacobianBlock, right: JacobianBlock, whole: bool) -> JacobianBlock:
-    """One block after the other; a block without entries where none meet."""
+    """The product of two blocks; a block without entries if it vanishes."""
     dtype, out_shape, inp_shape = _dtype_of(left, right), left.out_shape, right.inp_shape
     left, right = _operands(left, right)
     product = compose(left, right, whole) if left.parts and right.parts else None
@@ -319,7 +327,7 @@ def _product(left: JacobianBlock, right: JacobianBlock, whole: bool) -> Jacobian
 
 
 def _operands(left: JacobianBlock, right: JacobianBlock) -> tuple[JacobianBlock, JacobianBlock]:
-    """Two blocks without terms that are zero, and with different names for different lists."""
+    """Two blocks without their zero terms, and with different names for different lists."""
     left._check_values()
     right._check_values()
     left, right = (JacobianBlock(block._nonzero, block.given_dtype) for block in (left, right))
@@ -330,7 +338,7 @@ def _operands(left: JacobianBlock, right: JacobianBlock) -> tuple[JacobianBlock,
 
 
 def _worth_scattering(structure: AnyStructure) -> bool:
-    """Whether several terms are written into a large array of zeros in one go, instead of one array for each added."""
+    """Whether to write several terms into one large array of zeros, instead of adding one array per term."""
     several = terms_of(structure)
     size = prod(structure.out_shape) * prod(structure.inp_shape)
     added = (len(several) - 1) * size
@@ -338,18 +346,18 @@ def _worth_scattering(structure: AnyStructure) -> bool:
 
 
 def compose(left: JacobianBlock, right: JacobianBlock, whole: bool = True) -> JacobianBlock | None:
-    """The chain rule: ``left`` after ``right``; None where the product has no entries."""
+    """The chain rule: ``left`` after ``right``; None if the product has no entries."""
     product = terms.compose(left.structure, right.structure, whole)
     return None if product is None else perform(product, left, right)
 
 
 def add(left: JacobianBlock, right: JacobianBlock, whole: bool = True) -> JacobianBlock:
-    """Two parallel paths as one block."""
+    """The sum of two blocks, for two parallel paths."""
     return perform(terms.add(left.structure, right.structure, whole), left, right)
 
 
 def perform(operation: Product | Sum | Union | Recipe, left: JacobianBlock, right: JacobianBlock) -> JacobianBlock:
-    """A product or a sum that the algebra has worked out."""
+    """Carry out a product or a sum that the algebra has worked out."""
     values = [*left.parts, *right.parts]
     if not isinstance(operation, Recipe):
         return JacobianBlock((part.perform(operation, *values),))
@@ -359,14 +367,15 @@ def perform(operation: Product | Sum | Union | Recipe, left: JacobianBlock, righ
 
 
 def settled(block: JacobianBlock) -> JacobianBlock:
-    """The same block with its masks applied, and numbers for its values."""
+    """The same block with its masks applied and with numbers for its values."""
     return block.mapped(part.settled)
 
 
 def mirrored(block: JacobianBlock) -> JacobianBlock:
-    """A block that equals its transpose but for rounding, exactly equal to it wherever its structure is symmetric.
+    """A block that equals its transpose up to rounding, made exactly equal wherever its structure is symmetric.
 
-    Of two terms that are each other's transpose, and of two entries of a term that is its own, the first counts.
+    Of two terms that are each other's transpose, the first one counts. So does the first of two mirrored entries of a
+    term that is its own transpose.
     """
     parts: list[Part] = []
     seen: dict[Structure, Part] = {}
@@ -378,5 +387,5 @@ def mirrored(block: JacobianBlock) -> JacobianBlock:
 
 
 def as_pattern(block: JacobianBlock) -> JacobianBlock:
-    """The same labels, with values that vary along all of them and are not known yet; one structure for all terms."""
+    """The same labels, with unknown values that vary along all of them. All terms share one structure."""
     return JacobianBlock.of(pattern_of(block.structure))

@@ -1,4 +1,4 @@
-"""Jacobian blocks in the formats of other packages: SciPy's, `jax.experimental.sparse` and lineax."""
+"""Jacobian blocks in the formats of other packages: SciPy, `jax.experimental.sparse` and lineax."""
 
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ def diagonals(block: "JacobianBlock") -> tuple[np.ndarray, jax.Array]:
     if entries.nnz == 0:
         return entries.offsets, jnp.zeros(shape, block.dtype)
     places = np.searchsorted(entries.offsets, entries.columns - entries.rows) * shape[1] + entries.columns
-    # Numbers go to their places at once, without being brought into the order of the entries first.
+    # Add the numbers directly at their places on the diagonals, without sorting them into entries first.
     places = places if entries.groups is None else places[entries.groups]
     return entries.offsets, summed_in_groups(block.numbers(), 0, places, prod(shape)).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""How arithmetic with Jacobian blocks is written: ``@``, ``+``, ``-``, ``*`` and ``/``."""
+"""The arithmetic operators of Jacobian blocks: ``@``, ``+``, ``-``, ``*`` and ``/``."""
 
 from abc import ABC, abstractmethod
 from numbers import Number
@@ -11,10 +11,10 @@ from jax.typing import ArrayLike
 
 
 class BlockOperators(ABC):
-    """The operators of a block, in terms of the methods that a block has for them.
+    """The operators of a block, in terms of the methods of the block.
 
-    A block deliberately lacks ``__jax_array__``: JAX would make a block dense before it lets the block answer to
-    ``array @ block``, and would contract other axes than a block does.
+    A block deliberately lacks ``__jax_array__``. With it, JAX would make a block dense before ``array @ block`` reaches
+    the block, and would contract other axes than a block does.
     """
 
     # NumPy leaves ``array @ block`` and ``number * block`` to the block.
@@ -45,7 +45,7 @@ class BlockOperators(ABC):
     def __matmul__(self, other: ArrayLike) -> jax.Array: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """The product with a block is a block; the product with an array is an array."""
+        """Multiply by a block, which gives a block, or by an array, which gives an array."""
         return self.after(other) if isinstance(other, type(self)) else self.apply(other)
 
     def __rmatmul__(self, other: ArrayLike) -> jax.Array:
@@ -80,7 +80,7 @@ class BlockOperators(ABC):
 
 
 def _is_number(value: Any) -> bool:
-    """True for Python's numbers and for arrays without axes."""
+    """True for Python numbers and for arrays without axes."""
     if isinstance(value, Number) and not isinstance(value, bool):
         return True
     return isinstance(value, np.generic | np.ndarray | jax.Array) and jnp.ndim(value) == 0

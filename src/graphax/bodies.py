@@ -12,10 +12,10 @@ from ._jax import JaxprEqn, Program, Var
 
 
 def while_programs(eqn: JaxprEqn) -> tuple[int, Program, Program]:
-    """How many operands of a while are constants; its body and its condition, as programs of all operands."""
+    """The number of constants of a while loop, and its body and condition as programs of all operands."""
     first, second = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
     body, condition = _jax.inlined(eqn.params["body_jaxpr"]), _jax.inlined(eqn.params["cond_jaxpr"])
-    # Each of them reads constants of its own.
+    # The body and the condition each read their own constants.
     inputs = (*condition.inputs[:first], *body.inputs)
     carried = (*condition.inputs[:first], *body.inputs[:second], *condition.inputs[first:])
     body, condition = replace(body, inputs=inputs), replace(condition, inputs=carried)
@@ -23,7 +23,7 @@ def while_programs(eqn: JaxprEqn) -> tuple[int, Program, Program]:
 
 
 def _of_lanes(body: Program, condition: Program) -> tuple[Program, Program]:
-    """The body and the condition of a while that was mapped over points: those that have ended stay as they are."""
+    """The body and the condition of a while loop mapped over points. Points that have ended stay unchanged."""
 
     def step(*operands: Any) -> list[Any]:
         (going,), new = condition(*operands), body(*operands)
@@ -36,7 +36,7 @@ def _of_lanes(body: Program, condition: Program) -> tuple[Program, Program]:
 
 
 def branch_programs(eqn: JaxprEqn, variables: Sequence[Var]) -> list[Program]:
-    """The branches of a choice, as programs of its distinct operands; those that are literals are constants."""
+    """The branches of a `cond` as programs of its distinct operands. Literal operands become constants."""
 
     def program(branch: Program) -> Program:
         def function(*values: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Better orders for the bodies of the loops that an order passes."""
+"""Better orders for the bodies of the loops in a graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Bodies = tuple[tuple[int, "Order"], ...]
 
 @lru_cache(64)
 def refined_bodies(graph: ComputationGraph, vertices: tuple[int, ...]) -> Bodies:
-    """Orders for bodies by the vertex at which each is passed, if all together take fewer operations than without."""
+    """Orders of loop bodies by vertex, if all of them together save operations; an empty tuple otherwise."""
     plan = graph.plan(vertices)
     found = {}
     for vertex, passing in plan.passings:
@@ -27,7 +27,7 @@ def refined_bodies(graph: ComputationGraph, vertices: tuple[int, ...]) -> Bodies
         if better != known:
             found[vertex] = body.order(better, finder="auto")
     bodies = tuple(found.items())
-    # Another order of a body may leave wider blocks behind, which cost the rest of the graph more.
+    # Another order of a body may leave wider blocks behind, which make the rest of the graph more expensive.
     return bodies if bodies and _counted(graph.plan(graph.order(vertices, bodies=bodies))) < _counted(plan) else ()
 
 

@@ -1,15 +1,15 @@
-"""Lower bounds on what any elimination order costs.
+"""Lower bounds on the cost of any elimination order.
 
-When a vertex v is eliminated, its predecessors P of that moment separate the inputs from v and its successors Q
-separate v from the outputs; the elimination costs the sum over P x Q of composing two edges. An edge of that moment
-is a sum of products along paths, and a sum costs at least what its cheapest summand does: it only carries more. So
-with ``cost[t, s]``, the cheapest composition of a path v -> t with a path s -> v, the bound for v is the least sum
-of ``cost`` over a pair of separators. It is bounded by weighted minimum cuts: if ``cost[t, s] >= b[t] * a[s]``, the
-sum is at least the cut between v and the outputs under b times the one between the inputs and v under a.
+When a vertex v is eliminated, its predecessors P at that moment separate the inputs from v, and its successors Q
+separate v from the outputs. The elimination costs the sum over P x Q of composing two edges. An edge at that moment is
+a sum of products along paths. A sum costs at least as much as its cheapest summand, since it only carries more. So with
+``cost[t, s]``, the cheapest composition of a path v -> t with a path s -> v, the bound for v is the least sum of
+``cost`` over a pair of separators. Weighted minimum cuts bound this sum from below: if ``cost[t, s] >= b[t] * a[s]``,
+it is at least the cut between v and the outputs under b times the cut between the inputs and v under a.
 
-What is not certain counts as nothing. A path whose product may vanish (windows that miss each other), or whose
-structure depends on how it is bracketed, need not leave an edge, so it is left out of the cuts. Sums of known numbers
-may become plus or minus one, so in folded counting every known number is free.
+Uncertain costs count as zero. A path need not leave an edge if its product may vanish (windows that miss each other) or
+if its structure depends on how it is bracketed; such paths are left out of the cuts. Sums of known numbers may become
+plus or minus one, so in folded counting every known number is free.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ OBJECTIVES = ("multiplications", "operations", "peak")
 
 Paths = frozenset[AnyStructure]
 
-# How many vertices are looked at on each side of a vertex: all in graphs of hundreds, a few in graphs of thousands.
+# Work that limits how many vertices are visited on each side of a vertex: all in graphs of hundreds of vertices, a few
+# in graphs of thousands.
 _WORK = 300_000
 _NEAREST = 3
-# The structures of the paths between two vertices are told apart up to this many.
+# The largest number of different path structures kept between two vertices.
 _MOST_STRUCTURES = 12
-# How many ways to bound a table of costs by a product are tried.
+# The number of products tried as minorants of a table of costs.
 _MINORANTS = 6
 # Weights are fractions; rounded down to multiples of 1 / _UNIT they stay exact and stay bounds.
 _UNIT = 1 << 40
@@ -51,7 +52,7 @@ _UNIT = 1 << 40
 def lower_bound(
     graph: ComputationGraph, minimize: str = "multiplications", counting: str = "folded", quick: bool = False
 ) -> int:
-    """A number that no elimination order of ``graph`` gets below; see `ComputationGraph.lower_bound`.
+    """A cost that no elimination order of ``graph`` can go below; see `ComputationGraph.lower_bound`.
 
     ``quick`` leaves out bounds by ranks, which may take a second or two.
     """
@@ -71,15 +72,16 @@ def _bound_by_ranks(graph: ComputationGraph, counting: str) -> int:
     cuts = vertex_bounds(graph, counting)
     if counting == "folded":
         return rank_bound(graph, cuts)
-    # Raw counting counts products of values as folded counting does, so bounds that know of nothing else hold, too.
+    # Raw counting counts every product of values that folded counting does, so bounds on such products alone hold as
+    # well.
     return max(rank_bound(graph, cuts, raw=True), rank_bound(graph, dict.fromkeys(cuts, 0)))
 
 
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
-    """For each intermediate vertex, multiplications that its elimination takes in every order."""
+    """Per intermediate vertex, the multiplications that its elimination takes in every order."""
     check_counting(counting)
     if graph.has_loops:
-        # What a loop costs depends on what is pushed or pulled through it, of which nothing is known beforehand.
+        # The cost of a loop depends on the edges pushed or pulled through it, which are not known beforehand.
         return dict.fromkeys(graph.intermediates, 0)
     return dict(_vertex_bounds(graph, counting))
 
@@ -99,14 +101,15 @@ def _vertex_bounds(graph: ComputationGraph, counting: str) -> tuple[tuple[int, i
 
 @dataclass(frozen=True, eq=False)
 class _Cone:
-    """What lies on one side of a vertex.
+    """The vertices on one side of a vertex, and the paths to them.
 
     Attributes:
         start: the vertex.
-        paths: for each other vertex, the structures of the products along paths between the two.
-        neighbours: where each of them leads on to; every path within has a product that cannot vanish.
-        ends: the inputs or outputs among them.
-        beyond: an end that stands for all that was not visited, if it is certain how it acts.
+        paths: per other vertex, the structures of the products along paths between the two.
+        neighbours: per vertex, the vertices that it leads to. Every path within the cone has a product that cannot
+            vanish.
+        ends: the inputs or outputs in the cone.
+        beyond: an end that stands for all vertices that were not visited, if their effect is certain.
         is_partial: whether some edges were left out.
     """
 
@@ -118,7 +121,7 @@ class _Cone:
     is_partial: bool = False
 
     def cut(self, weights: Mapping[Paths, int]) -> int:
-        """The minimum cut between the start and the ends if a vertex weighs what its paths do."""
+        """The minimum cut between the start and the ends, where each vertex has the weight of its paths."""
         return self._cut({vertex: weights[paths] for vertex, paths in self.paths.items()})
 
     def size(self) -> int:
@@ -130,9 +133,9 @@ class _Cone:
 
 
 class _Reach:
-    """Finds the cones of vertices. They number vertices from 0, in the order of the graph.
+    """Finds the cones of vertices. Cones number vertices from 0, in the order of the graph.
 
-    ``widest`` leaves out paths that lead to a vertex through narrower windows than others do: such windows miss later
+    ``widest`` leaves out paths that reach a vertex through narrower windows than others do. Narrow windows miss later
     ones, and then nothing behind them would count.
     """
 
@@ -162,7 +165,10 @@ class _Reach:
     def _cone(
         self, start: int, edges: list[list[tuple[int, AnyStructure]]], ends: frozenset[int], inward: bool
     ) -> _Cone:
-        """Walk away from ``start``, nearest in the order first, so that all paths to a vertex are known in time."""
+        """Walk away from ``start`` in the order of the graph.
+
+        So all paths to a vertex are known when it is visited.
+        """
         sign = -1 if inward else 1
         paths: dict[int, Paths] = {}
         neighbours: dict[int, list[int]] = {}
@@ -182,7 +188,7 @@ class _Reach:
     def _leads(
         self, here: int, there: int, new: Paths, paths: dict[int, Paths], neighbours: dict[int, list[int]]
     ) -> bool:
-        """Take note of new paths that lead from ``here`` to ``there``; whether all paths to there could be kept."""
+        """Record new paths from ``here`` to ``there``. Returns whether all paths to ``there`` could be kept."""
         known = paths.get(there, new)
         if self._widest and _width(new) > _width(known):
             for leads in neighbours.values():
@@ -204,12 +210,13 @@ class _Reach:
         ends: frozenset[int],
         unvisited: set[int],
     ) -> _Cone:
-        """The cone of what was visited."""
+        """The cone of the visited vertices."""
         if not unvisited or not self._single:
             neighbours.update((vertex, []) for vertex in unvisited)
             return _Cone(start, paths, neighbours, ends & paths.keys())
-        # Single elements neither vanish nor get cheaper with every further edge, so all that was not visited acts like
-        # one vertex with the paths of those where the visit ended.
+        # Products of single elements never vanish, and they never get cheaper with further edges. So all unvisited
+        # vertices
+        # act like one vertex with the paths of those where the visit ended.
         beyond = len(self._position)
         paths[beyond] = frozenset().union(*(paths.pop(vertex) for vertex in unvisited))
         for here, leads in neighbours.items():
@@ -218,19 +225,22 @@ class _Reach:
 
 
 def single_elements(graph: ComputationGraph) -> bool:
-    """Whether every value of the graph is one number, and every edge another."""
+    """Whether every value of the graph is a single number, and hence every edge as well."""
     return not graph.has_loops and all(prod(vertex.shape) == 1 for vertex in graph.vertices.values())
 
 
 @lru_cache(1 << 14)
 def _width(paths: Paths) -> int:
-    """The fewest entries that one of the paths has."""
+    """The smallest number of entries of any of the paths."""
     return min(sum(prod(term.sizes) for term in terms_of(path)) for path in paths)
 
 
 @lru_cache(1 << 14)
 def _kind(structure: AnyStructure, folded: bool) -> AnyStructure:
-    """What matters to the cost: which known number it is does not, and folded counting knows no renamings."""
+    """The part of a structure that determines its cost.
+
+    The value of a known number does not matter, and folded counting does not distinguish renamings.
+    """
     if isinstance(structure, Terms) or structure.scale is None or (structure.renaming and not folded):
         return structure
     return replace(structure, scale=1.0, renaming=False)
@@ -238,7 +248,7 @@ def _kind(structure: AnyStructure, folded: bool) -> AnyStructure:
 
 @lru_cache(1 << 16)
 def _extended(paths: Paths | None, edge: AnyStructure, inward: bool, folded: bool) -> Paths | None:
-    """The structures of ``paths`` followed by one more edge; None unless they are certain and cannot vanish."""
+    """The structures of ``paths`` followed by one more edge; None if one is uncertain or may vanish."""
     if paths is None:
         return frozenset((edge,))
     products = [compose(path, edge) if inward else compose(edge, path) for path in paths]
@@ -248,7 +258,7 @@ def _extended(paths: Paths | None, edge: AnyStructure, inward: bool, folded: boo
 
 
 def _is_certain(product: Product | Recipe | None) -> bool:
-    """Whether bracketing a path another way gives the same."""
+    """Whether every way of bracketing the path gives the same structure."""
     if isinstance(product, Recipe):
         return not any(isinstance(step.operation, Product) and step.operation.free for step in product.code)
     return product is not None and not product.free
@@ -256,7 +266,7 @@ def _is_certain(product: Product | Recipe | None) -> bool:
 
 @lru_cache(1 << 16)
 def _cheapest(outer: Paths, inner: Paths, folded: bool) -> int:
-    """The fewest multiplications that composing a sum of ``outer`` with a sum of ``inner`` can take."""
+    """The fewest multiplications needed to compose a sum of ``outer`` with a sum of ``inner``."""
     return min(_multiplications(left, right, folded) for left in outer for right in inner)
 
 
@@ -280,10 +290,10 @@ def _vertex_bound(before: _Cone, after: _Cone, folded: bool) -> int:
 def _minorants(
     cost: dict[tuple[Paths, Paths], int], outer: list[Paths], inner: list[Paths]
 ) -> Iterator[tuple[dict[Paths, int], dict[Paths, int]]]:
-    """Weights b, a with ``b[t] * a[s] <= cost[t, s] * _UNIT``.
+    """Yield weights b, a with ``b[t] * a[s] <= cost[t, s] * _UNIT``.
 
-    One factor is a row or column of the table, or the least of each; the other is what that leaves. The first of
-    ``outer`` and ``inner`` are those nearest to the vertex.
+    One factor is a row or column of the table, or the minimum over all of them; the other is the largest that still
+    fits. The first elements of ``outer`` and ``inner`` are nearest to the vertex.
     """
     columns = [{t: min(cost[t, s] for s in inner) for t in outer}, *({t: cost[t, s] for t in outer} for s in inner)]
     rows = [{s: min(cost[t, s] for t in outer) for s in inner}, *({s: cost[t, s] for s in inner} for t in outer)]
@@ -300,7 +310,7 @@ def _minorants(
 
 
 def _distinct(weights: list[dict[Paths, int]]) -> list[dict[Paths, int]]:
-    """The first few that differ and are not zero."""
+    """The first few weights that differ from each other and are not all zero."""
     found: list[dict[Paths, int]] = []
     for one in weights:
         if any(one.values()) and one not in found:
@@ -311,12 +321,12 @@ def _distinct(weights: list[dict[Paths, int]]) -> list[dict[Paths, int]]:
 
 
 def _additions_bound(graph: ComputationGraph) -> int:
-    """Additions that every order takes, for graphs of single elements.
+    """Additions that every order takes, for graphs of single elements; 0 for other graphs.
 
-    Eliminating v replaces |P| + |Q| edges by |P| |Q| products; those that find an edge are added to it. Counting
-    edges from the first graph to the last gives the sum of (|P| - 1)(|Q| - 1) - 1 over all v, plus the edges at first,
-    less those at last. Sums of two known numbers are no work, and there are at most as many as paths of known numbers
-    beyond the first between the same two vertices.
+    Eliminating v replaces |P| + |Q| edges by |P| |Q| products; a product that finds an edge is added to it. Counting
+    edges from the first graph to the last gives the sum of (|P| - 1)(|Q| - 1) - 1 over all v, plus the initial edges,
+    minus the final ones. Sums of two known numbers are free. There are at most as many of them as there are paths of
+    known numbers beyond the first between the same two vertices.
     """
     if not single_elements(graph) or len(graph.vertices) ** 2 > _WORK:
         return 0
@@ -327,7 +337,7 @@ def _additions_bound(graph: ComputationGraph) -> int:
 
 
 def _known_sums(graph: ComputationGraph) -> int:
-    """For all pairs of vertices, the paths of known numbers between the two beyond the first."""
+    """The number of paths of known numbers beyond the first, summed over all pairs of vertices."""
     sources: dict[int, list[int]] = {}
     for (target, source), structure in graph.edges.items():
         if structure.scale is not None:
@@ -344,8 +354,11 @@ def _known_sums(graph: ComputationGraph) -> int:
 
 @lru_cache(256)
 def _peak_bound(graph: ComputationGraph) -> int:
-    """All edges are held at first, together with what the first elimination makes before its operands are dropped;
-    at last those of the Jacobian are, each no smaller than any path it sums."""
+    """A lower bound on the peak.
+
+    At the start all edges are held, together with the results of the first elimination before its operands are dropped.
+    At the end all edges of the Jacobian are held, and each is at least as large as any path it sums.
+    """
     state = Elimination(graph)
     first = state.stored() + min(_growths(state, graph.intermediates), default=0)
     reach = _Reach(graph, "folded")
@@ -355,7 +368,7 @@ def _peak_bound(graph: ComputationGraph) -> int:
 
 
 def _growths(state: Elimination, vertices: Sequence[int]) -> Iterator[int]:
-    """The numbers that eliminating each vertex first adds; nothing more after one that adds none."""
+    """Yield the growth in stored numbers if each vertex is eliminated first. Stops after a vertex without growth."""
     for vertex in vertices:
         growth = 0
         for target, outer in state.successors[vertex].items():

@@ -1,7 +1,7 @@
-"""Branches of a `cond`: what its blocks look like whichever branch is taken. No values.
+"""Branches of a `cond`: the structures of its blocks, whichever branch is taken. No values.
 
-Every branch is a graph of its own, planned once. A block of the equation has the terms that any branch has; a branch
-that lacks some of them leaves these at zero.
+Every branch is a graph of its own, planned once. A block of the equation has the terms of all branches; terms that a
+branch lacks are zero when it is taken.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Summand:
-    """A term of one branch's block, as all branches can store it.
+    """A term of the block of one branch, in a form that all branches can store.
 
     Attributes:
         branch: the number of the branch.
-        first: how the term is recast before, if it has to be.
-        structure: that of the term with values, even where the branch knows its coefficient.
+        first: how to recast the term first, if necessary.
+        structure: the structure of the term with values, even if the branch knows its coefficient.
     """
 
     branch: int
@@ -37,16 +37,16 @@ class Summand:
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """The branches of an equation, of which an index takes one.
+    """The branches of an equation; an index selects one of them.
 
     Attributes:
-        bodies: the derivation of each; all have the same inputs and outputs.
+        bodies: the derivation of each branch. All have the same inputs and outputs.
         whole: whether blocks of small arrays are kept whole.
     """
 
     bodies: tuple[Any, ...]
     whole: bool
-    # Whatever a branch probes is its own.
+    # Each branch keeps its own probes.
     probed: ClassVar[tuple[Pair, ...]] = ()
 
     @cached_property
@@ -64,7 +64,7 @@ class Branches:
 
     @cached_property
     def structures(self) -> dict[Pair, AnyStructure]:
-        """The structures that hold the blocks of all branches."""
+        """The structures that can hold the blocks of all branches, by (output, input)."""
         joined: dict[Pair, AnyStructure] = {}
         for pair, (first, *others) in self.summands.items():
             joined[pair] = first.structure
@@ -73,7 +73,7 @@ class Branches:
         return joined
 
     def edges(self, branch: int) -> dict[Pair, tuple[int, int]]:
-        """The edges between inputs and outputs that a branch has, by (output, input)."""
+        """The edges between inputs and outputs of a branch, by (output, input)."""
         graph, found = self.bodies[branch].graph, self.plans[branch].results
         pairs = _pairs(graph.outputs, graph.inputs)
         return {pair: edge for pair, edge in pairs if edge in found}
@@ -86,7 +86,7 @@ def _pairs(outputs: tuple[int | None, ...], inputs: tuple[int, ...]) -> Iterator
 
 
 def _summand(branch: int, term: Structure) -> Summand:
-    # Positions that a branch finds out are not known where another one is taken.
+    # Positions that one branch computes are not known when another branch is taken.
     first = without_lists(term, (Dynamic,)) if term.names else None
     structure = term if first is None else first.structure
     return Summand(branch, first, replace(structure, scale=None, renaming=False))

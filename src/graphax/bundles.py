@@ -1,9 +1,9 @@
-"""Edges of all kinds: between values, between bundles of values, and those that are programs.
+"""Edges of all kinds: between values, between bundles of values, and edges that are programs.
 
-A loop reads several values and returns several at once, so it has two vertices that are bundles: one of what it reads,
-one of what it returns. An edge that begins or ends at a bundle is a matrix of structures (`Bundle`). The edge between
-the two is no matrix but a program (`Passage`), which others are pushed or pulled through. `compose` and `add` take all
-of these; where both operands are plain structures they are those of `graphax.terms`.
+A loop reads and returns several values at once, so it has two vertices that are bundles: one of its operands and one of
+its results. An edge that begins or ends at a bundle is a matrix of structures (`Bundle`). The edge between the two
+bundles is not a matrix but a program (`Passage`), through which other edges are pushed or pulled. `compose` and `add`
+accept all kinds of edges; for two plain structures they are the functions of `graphax.terms`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ from .terms import AnyStructure, Recipe
 if TYPE_CHECKING:
     from .order import Order
 
-# The numbers of a target and of a source within their bundles; `ALONE` for a value that is in none.
+# The numbers of a target and of a source within their bundles; `ALONE` for a value outside of any bundle.
 Key = tuple[int, int]
 ALONE = -1
 PLAIN: Key = (ALONE, ALONE)
@@ -30,7 +30,7 @@ _CACHE = 1 << 12
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """Structures by (member of the target, member of the source); those that are absent are zero."""
+    """Structures by (member of the target, member of the source). Absent members are zero."""
 
     members: tuple[tuple[Key, AnyStructure], ...]
     # A bundle has no coefficient of its own.
@@ -38,7 +38,7 @@ class Bundle:
 
     @staticmethod
     def of(members: Mapping[Key, AnyStructure]) -> "AnyEdge":
-        """The edge with these members, which is the structure itself where there is one, between plain values."""
+        """The edge with these members. A single member between plain values is the structure itself."""
         if tuple(members) == (PLAIN,):
             return members[PLAIN]
         return Bundle(tuple(sorted(members.items(), key=lambda item: item[0])))
@@ -51,7 +51,7 @@ class Bundle:
         return self._hash
 
     def __getstate__(self):
-        # A hash may hold for one process only.
+        # A hash may be valid within one process only.
         return {"members": self.members}
 
     def __eq__(self, other):
@@ -78,33 +78,33 @@ class Passage:
 
     @property
     def digest(self) -> str:
-        """Identifies what edges become on their way through, and what that costs."""
+        """Identifies the results and the costs of pushing edges through."""
         raise NotImplementedError
 
     @property
     def fingerprint(self) -> str:
-        """Identifies what orders of the body mean."""
+        """Identifies the meaning of orders of the body."""
         raise NotImplementedError
 
     def with_order(self, order: "Order") -> "Passage":
-        """The same passage, with its steps planned by this order."""
+        """The same passage, with its steps planned by ``order``."""
         raise NotImplementedError
 
     def pushed(self, behind: Mapping[Key, AnyStructure]) -> "Passing | None":
-        """The passage after an edge into its first bundle; None if that is zero."""
+        """The product of the passage with an edge into its first bundle; None if it is zero."""
         raise NotImplementedError
 
     def pulled(self, before: Mapping[Key, AnyStructure]) -> "Passing | None":
-        """An edge out of its second bundle after the passage; None if that is zero."""
+        """The product of an edge out of the second bundle with the passage; None if it is zero."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class Passing:
-    """A product with a passage: what it is, what it costs, and whatever the passage needs to know to do it.
+    """A product with a passage: its structure, its cost, and the data that the passage needs to compute it.
 
-    It takes ``length`` steps, in which ``moved`` numbers are written or read again because they cannot all be at hand.
-    If ``unbounded``, how many steps there are is known only when run, and so many are counted.
+    It takes ``length`` steps, in which ``moved`` numbers are written or read again because they cannot all be held at
+    once. If ``unbounded``, the number of steps is known only at run time, and ``length`` is an assumption.
     """
 
     structure: "AnyEdge"
@@ -122,9 +122,9 @@ class Passing:
 
 @dataclass(frozen=True, eq=False)
 class Pick:
-    """One of several products with a passage that are computed in one go: its own part of that.
+    """One of several products with a passage that are computed together.
 
-    What all cost together is counted with the first.
+    The joint cost is counted with the first product.
     """
 
     structure: "AnyEdge"
@@ -160,9 +160,9 @@ class Turned:
 
 @dataclass(frozen=True)
 class Mirrored(Turned):
-    """A block that equals its transpose but for rounding, made equal to it.
+    """A block that equals its transpose up to rounding, made exactly equal to it.
 
-    Kernels do not compute what the other half replaces. So its cost is negative: what the block costs less.
+    Kernels do not compute the half that is replaced, so the cost is negative: it is the saving on the block.
     """
 
 
@@ -172,7 +172,7 @@ PlainOperation = Product | Sum | Union | Recipe
 
 @dataclass(frozen=True, slots=True)
 class MemberStep:
-    """``values[key] = left[...] * right[...]``, added to what is there if ``total`` says how; or a mere sum."""
+    """``values[key] = left[...] * right[...]``, added to the existing value if there is a ``total``; or a plain sum."""
 
     key: Key
     left: Key | None
@@ -218,14 +218,14 @@ def members_of(edge: AnyEdge) -> dict[Key, AnyStructure]:
 
 
 def terms_in(edge: AnyEdge) -> Iterator[Structure]:
-    """All terms of an edge; a passage has none."""
+    """Yield all terms of an edge. A passage has none."""
     if not isinstance(edge, Passage):
         for structure in members_of(edge).values():
             yield from terms.terms_of(structure)
 
 
 def compose(left: AnyEdge, right: AnyEdge, whole: bool = True) -> ProductOperation | None:
-    """The edge of ``left`` after ``right``; None if it is zero everywhere."""
+    """The product of ``left`` after ``right``; None if it is zero everywhere."""
     if isinstance(left, (Bundle, Passage)) or isinstance(right, (Bundle, Passage)):
         return _compose(left, right, whole)
     return terms.compose(left, right, whole)
@@ -251,13 +251,13 @@ def _compose(left: AnyEdge, right: AnyEdge, whole: bool) -> ProductOperation | N
     return Memberwise(Bundle.of(found), tuple(code), is_sum=False) if found else None
 
 
-# Members of one of several edges that pass together are told from those of others by adding multiples of this.
+# Multiples of this offset distinguish the members of several edges that pass together.
 APART = 1 << 20
 
 
 @lru_cache(_CACHE)
 def passed(passage: Passage, edges: tuple[AnyEdge, ...], forward: bool) -> tuple[Pick | None, ...]:
-    """The products of a passage with several edges into it, or out of it; None for those that are zero."""
+    """The products of a passage with several edges into it or out of it; None for products that are zero."""
     together = {
         apart(key, n, forward): structure for n, edge in enumerate(edges) for key, structure in members_of(edge).items()
     }
@@ -271,13 +271,13 @@ def passed(passage: Passage, edges: tuple[AnyEdge, ...], forward: bool) -> tuple
 
 
 def apart(key: Key, number: int, forward: bool) -> Key:
-    """The key of a member among those of several edges."""
+    """The key of a member of edge ``number`` when several edges pass together."""
     target, source = key
     return (target, source + number * APART) if forward else (target + number * APART, source)
 
 
 def picked(members: Mapping[Key, Any], number: int, forward: bool) -> dict[Key, Any]:
-    """Of the members of several edges those of one, under its own keys."""
+    """The members of edge ``number`` among those of several edges, under their own keys."""
     found = {}
     for (target, source), member in members.items():
         which = source if forward else target
@@ -287,7 +287,7 @@ def picked(members: Mapping[Key, Any], number: int, forward: bool) -> dict[Key, 
 
 
 def add(left: AnyEdge, right: AnyEdge, whole: bool = True) -> SumOperation:
-    """The edge of two parallel paths."""
+    """The sum of two edges, for two parallel paths."""
     assert not isinstance(left, Passage)
     assert not isinstance(right, Passage)
     if isinstance(left, Bundle) or isinstance(right, Bundle):

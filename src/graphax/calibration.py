@@ -1,4 +1,4 @@
-"""Measuring what this machine takes for the parts of a program."""
+"""Measurements of the speed of this machine for the parts of a program."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from .speeds import Speeds, keep
 
 _ROUNDS, _REPEATED = 7, 50
 _SUMS, _LONG, _CHAINS, _STEPS, _POINTS = 64, 1 << 17, 16, 25, 4_096
-# Equations of a sum by which all elements are divided, as `_sums` has it.
+# The number of equations per sum in `_sums`: each sum is followed by a division of all elements.
 _EQUATIONS = 4
 
 
@@ -39,14 +39,14 @@ def calibrate() -> Speeds:
 
 
 def _sums(x: jax.Array) -> jax.Array:
-    """Sums that depend on each other, so that XLA starts something for each."""
+    """A chain of dependent sums, so that XLA starts an operation for each."""
     for _ in range(_SUMS):
         x = x / (1.0 + jnp.sum(x * x))
     return x
 
 
 def _kernels() -> tuple[float, float]:
-    """An instruction of a kernel for a point that is alone, and for one of many: what a longer kernel takes more."""
+    """Seconds per kernel instruction, for a single point and for one of many: the difference of two kernel lengths."""
     x, found = jnp.float32(0.5), []
     for steps in (_STEPS, 10 * _STEPS):
         kernel = kernel_of(lambda x, steps=steps: _chains(x, steps), [x])
@@ -59,7 +59,7 @@ def _kernels() -> tuple[float, float]:
 
 
 def _chains(x: Any, steps: int) -> list[Any]:
-    """Several at once, as in most programs: one alone would wait for each of its operations."""
+    """Several independent chains, as in most programs. A single chain would wait for each of its operations."""
     chains = [x + n for n in range(_CHAINS)]
     for n in range(steps):
         chains = [y * x + n for y in chains]
@@ -67,7 +67,7 @@ def _chains(x: Any, steps: int) -> list[Any]:
 
 
 def _seconds(call: Callable[[Any], Any], x: Any) -> float:
-    """The least of several means: whatever else the machine does only makes a call longer."""
+    """The minimum over several mean times, because other load on the machine only makes calls longer."""
     jax.block_until_ready(call(x))
     least = float("inf")
     for _ in range(_ROUNDS):

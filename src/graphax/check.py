@@ -60,7 +60,7 @@ def check_jacobian(
 
 
 def _rows(tree: Any, blocks: Any) -> list[list[JacobianBlock]]:
-    """The blocks of each leaf of the output."""
+    """The blocks of each leaf of the output, as one list per leaf."""
     rows = tree.flatten_up_to(blocks)
     return [tree_leaves(row, is_leaf=lambda node: isinstance(node, JacobianBlock)) for row in rows]
 
@@ -73,7 +73,7 @@ def _compared(row: list[JacobianBlock], direction: Any, want: Any, rtol: float |
     scale = float(jnp.max(jnp.abs(want), initial=0.0)) or 1.0
     error = float(jnp.max(jnp.abs(got - want), initial=0.0)) / scale
     limit = float(jnp.finfo(want.dtype).eps) ** 0.5 if rtol is None else rtol
-    # Infinities and NaN where JAX has them as well are no difference.
+    # Infinities and NaN that JAX has as well are not a difference.
     if not error <= limit and not jnp.allclose(got, want, rtol=limit, equal_nan=True):
         raise JacobianMismatch(
             f"the Jacobian of output{path} differs from jax.jvp by {error:.3g} (relative), more than {limit:.3g}. If "

@@ -1,4 +1,4 @@
-"""Evaluating the branch that is taken, with its Jacobian."""
+"""Evaluates the selected branch of a `cond`, together with its Jacobian."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ from .terms import add, terms_of
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """One branch as a program: its results, the values of all terms, and where terms are shown that have masks.
+    """One branch as a program: its results, the values of all terms, and the masks of the terms that have one.
 
-    ``shown`` says of every term whether all of it is shown or nothing; None if there is a mask to look that up.
+    ``shown`` tells, per term, whether all of it is shown or nothing; None means that the program returns a mask.
     """
 
     program: Program
@@ -33,7 +33,7 @@ class _Taken:
 def choose(
     branches: Branches, index: Any, operands: Sequence[Any], evaluate: Evaluate, eliminate: Eliminate, backend: str
 ) -> tuple[list[Any], dict[Pair, JacobianBlock]]:
-    """The results of one branch, and its blocks by (output, input) in the structures that all branches share."""
+    """The results of one branch, and its blocks by (output, input), in the structures that all branches share."""
     taken = [_taken(branches, n, operands, evaluate, eliminate, backend) for n in range(len(branches.bodies))]
     terms = [term for structure in branches.structures.values() for term in terms_of(structure)]
     labels = [_mask_labels([branch.shown[n] for branch in taken], term.values) for n, term in enumerate(terms)]
@@ -88,7 +88,7 @@ def _taken(
 def _embedded(
     parts: Sequence[Part], summands: Sequence[Summand], branch: int, dtype: Any, whole: bool
 ) -> JacobianBlock:
-    """The block of one branch with the terms of all, added up in the same order in every branch."""
+    """The block of one branch with the terms of all branches, added up in the same order in every branch."""
     own = iter(parts)
     total: JacobianBlock | None = None
     for summand in summands:
@@ -97,7 +97,7 @@ def _embedded(
             values = np.asarray(part.structure.scale, dtype) if part.structure.scale is not None else part.values
             part = replace(part, structure=summand.structure, values=values, dtype=dtype)
         else:
-            # What another branch has is masked here: zero, whatever it is multiplied by.
+            # A term of another branch is masked here: zero, no matter what multiplies it.
             part = Part(summand.structure, np.zeros(summand.structure.value_shape, bool), dtype)
         total = JacobianBlock((part,)) if total is None else _sum(total, JacobianBlock((part,)), whole)
     assert total is not None
@@ -106,11 +106,11 @@ def _embedded(
 
 def _sum(total: JacobianBlock, new: JacobianBlock, whole: bool) -> JacobianBlock:
     operation = add(total.structure, new.structure, whole)
-    # Nothing is added where one of the two is hidden and the other has its place.
+    # If one operand is hidden and the other already has the structure of the sum, nothing needs to be added.
     for one, other in ((total, new), (new, total)):
         if one.structure == operation.structure and all(map(_is_hidden, other.parts)):
             return one
-    # XLA sees through a constant that is made in place.
+    # XLA sees through a constant that is created in place.
     made = {part: _made(part) for part in (*total.parts, *new.parts) if _is_hidden(part)}
     result = perform(operation, *(block.mapped(lambda part: made.get(part, part)) for block in (total, new)))
     still = {id(part): hidden for hidden, part in made.items()}
@@ -122,12 +122,12 @@ def _made(part: Part) -> Part:
 
 
 def _is_hidden(part: Part) -> bool:
-    """True if it is known now that nothing of a term is shown."""
+    """True if it is already known that no entry of a term is shown."""
     return isinstance(part.values, np.ndarray) and part.values.dtype == bool and not part.values.any()
 
 
 def _mask_labels(known: Sequence[bool | None], labels: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The labels of the mask that a term needs whichever branch is taken; None if it is shown in all of them."""
+    """The labels of the mask that a term needs, whichever branch is taken; None if all branches show the term."""
     if all(known):
         return None
     return labels if None in known else ()

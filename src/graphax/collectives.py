@@ -1,9 +1,9 @@
-"""Functions that see other points of a mapped axis: `lax.psum`, `lax.ppermute`, ... under `vmap`, `pmap`, `shard_map`.
+"""Functions that read from other points of a mapped axis, by `lax.psum`, `lax.ppermute` and so on.
 
-What comes out of a collective depends on the inputs of all points, so its block cannot be composed with the blocks of
-one point. `jax.jacfwd` pushes the tangents of all points through it together. Here everything between the inputs and
-the collectives becomes a single equation, whose blocks are found in the same way, by pushing tangents; what comes after
-is eliminated as usual.
+The axis may be that of `vmap`, `pmap` or `shard_map`. The result of a collective depends on the inputs of all points,
+so its block cannot be composed with the blocks of one point. `jax.jacfwd` pushes the tangents of all points through it
+together. Here, everything between the inputs and the collectives becomes a single equation, whose blocks are also found
+by pushing tangents. The equations after it are eliminated as usual.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from ._jax import JaxprEqn, Program, Var
 
 
 def with_collectives_apart(program: Program) -> Program:
-    """The program with one equation for all that leads from its inputs to collectives."""
+    """The program with a single equation for everything that leads from its inputs to collectives."""
     changing = set(program.inputs)
     for eqn in program.equations:
         if not changing.isdisjoint(_variables(eqn)):
@@ -40,7 +40,7 @@ def with_collectives_apart(program: Program) -> Program:
 
 
 def _leading_to_collectives(program: Program, changing: set[Var]) -> list[JaxprEqn]:
-    """The collectives of values that depend on the inputs, and the equations between the two, in order."""
+    """The collectives that depend on the inputs and the equations that lead to them, in order."""
     needed: set[Var] = set()
     found = []
     for eqn in reversed(program.equations):

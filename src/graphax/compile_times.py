@@ -1,6 +1,6 @@
-"""What compiling programs takes, estimated from their sizes: seconds on a core of 2023."""
+"""Estimated compile times of programs by size, in seconds on a core of 2023."""
 
-# For any program, and for each equation or instruction of it.
+# The fixed part for any program, and the part per equation or instruction.
 _XLA_STARTS, _XLA_EQUATION = 0.03, 1.2e-3
 _KERNEL_STARTS, _KERNEL_INSTRUCTION = 0.02, 60e-6
 

@@ -23,15 +23,17 @@ _CACHE_SIZE = 4096
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """The second derivatives of an equation by its active operands, weighted with the adjoints of its results.
+    """The second derivatives of an equation, weighted with the adjoints of its results.
 
-    They are the Jacobian of its gradient, a program of few equations, which is eliminated like any other.
+    They are the Jacobian of the gradient of the equation with respect to its active operands. The gradient is a program
+    of few equations, which is eliminated like any other.
 
     Attributes:
-        derivation: of the gradient, whose inputs are the operands of the equation, then the adjoints of its results.
-        plan: of its Jacobian.
-        edges: for two active operands, the first not behind the second, their block in the plan.
-        results: the variables whose adjoints these are.
+        derivation: the derivation of the gradient. Its inputs are the operands of the equation, then the adjoints of
+            its results.
+        plan: the plan of the Jacobian of the gradient.
+        edges: per pair of active operands, the first not after the second, the edge of their block in the plan.
+        results: the variables whose adjoints are the inputs.
     """
 
     derivation: Derivation
@@ -53,7 +55,7 @@ class Curvature:
 def equation_curvature(
     eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], reached: tuple[int, ...], whole: bool
 ) -> Curvature:
-    """The second derivatives by ``active`` operands of the results that are ``reached`` by adjoints."""
+    """The second derivatives with respect to ``active`` operands, for the results that adjoints reach."""
     key = EquationKey.of(eqn, variables, active, whole)
     return _derived(key, reached) if _jax.has_function(eqn) else _remembered(key, reached)
 

@@ -10,9 +10,8 @@ Neighbours = Mapping[int, Sequence[int]] | Sequence[Sequence[int]]
 def minimum_cut(start: int, neighbours: Neighbours, ends: Collection[int], weights: Mapping[int, int]) -> int:
     """The least total weight of vertices that meet every path from ``start`` to one of ``ends``.
 
-    Vertices are numbers from 0. ``start`` cannot be cut, the ends can. Every path must meet a vertex of which
-    finitely much can be cut, and by the duality of cuts and flows the answer is the largest flow that the
-    weights let through.
+    Vertices are numbers from 0. ``start`` cannot be cut; the ends can. Every path must contain a vertex of finite
+    weight. By the duality of cuts and flows, the result is the largest flow that the weights let through.
     """
     flow = _Flow(start, neighbours, ends, weights)
     total = 0
@@ -22,7 +21,7 @@ def minimum_cut(start: int, neighbours: Neighbours, ends: Collection[int], weigh
 
 
 class _Flow:
-    """A flow from the start to the ends. Vertex x is entered at the node x and left from the node ~x."""
+    """A flow from the start to the ends. The flow enters vertex x at node x and leaves it from node ~x."""
 
     def __init__(self, start: int, neighbours: Neighbours, ends: Collection[int], weights: Mapping[int, int]):
         self.start, self.neighbours, self.ends, self.weights = start, neighbours, ends, weights
@@ -30,7 +29,7 @@ class _Flow:
         self.entering: dict[int, dict[int, int]] = {}
 
     def path(self) -> list[int]:
-        """The nodes of a shortest way to send more to an end; empty if there is none."""
+        """The nodes of a shortest augmenting path to an end; empty if there is none."""
         through, entering, weights, ends = self.through, self.entering, self.weights, self.ends
         parent: dict[int, int | None] = dict.fromkeys(self.neighbours[self.start])
         queue = deque(parent)
@@ -53,7 +52,7 @@ class _Flow:
         return []
 
     def push(self, path: list[int]) -> int:
-        """Send as much along the path as it takes."""
+        """Send as much flow along the path as fits, and return the amount."""
         steps = list(pairwise(path))
         amount = min(self._room(*step) for step in steps if step[0] >= 0 or step[0] == ~step[1])
         for here, there in steps:

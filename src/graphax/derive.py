@@ -25,9 +25,9 @@ from .while_loop import COUNTED_STEPS, While
 
 @dataclass(frozen=True, eq=False)
 class LocalBlocks:
-    """The blocks of one equation: ``edges`` names, for (result, active operand), the edge of the graph.
+    """The blocks of one equation. ``edges`` maps (result, active operand) to the edge of the graph.
 
-    Of the ``variables`` that it reads, active ones come first.
+    In ``variables``, the variables that the equation reads, active ones come first.
     """
 
     partials: Partials | Branches
@@ -37,7 +37,7 @@ class LocalBlocks:
 
 @dataclass(frozen=True, eq=False)
 class LocalLoop:
-    """A loop, and its edge between two bundles."""
+    """A loop and the edge between its two bundles."""
 
     loop: Loop
     edge: Edge
@@ -45,9 +45,9 @@ class LocalLoop:
 
 @dataclass(frozen=True, eq=False)
 class Derivation:
-    """A graph together with what it takes to execute plans on it.
+    """A graph together with everything needed to execute plans on it.
 
-    Apart from the graph, because it may hold values: arguments, and constants that the function closes over.
+    It is separate from the graph because it may hold values: arguments, and constants that the function closes over.
     """
 
     graph: ComputationGraph
@@ -63,10 +63,10 @@ def derive(
     moving: Iterable[Var] | None = None,
     wanted: Sequence[bool] | None = None,
 ) -> Derivation:
-    """Find the local blocks of all equations that matter, and the graph they make.
+    """Find the local blocks of all relevant equations, and the graph that they form.
 
-    With ``whole``, blocks of small arrays are kept whole where that is quicker. Of all inputs those in ``moving`` are
-    differentiated by, and of all outputs those ``wanted``.
+    With ``whole``, blocks of small arrays are kept whole where that is faster. Derivatives are taken with respect to
+    the inputs in ``moving`` and of the outputs that are ``wanted``; None means all of them.
     """
     program = traced.program
     numbers: dict[Var, int] = {var: -n for n, var in enumerate(program.inputs)}
@@ -85,7 +85,7 @@ def derive(
         if not any(var in live for var in eqn.outvars):
             continue
         variables = tuple(dict.fromkeys(atom for atom in eqn.invars if isinstance(atom, Var)))
-        # A value with a zero derivative (stop_gradient, floor) is a constant to those that use it, as in JAX.
+        # As in JAX, a value with a zero derivative (stop_gradient, floor) is a constant to the equations that use it.
         active = [var for var in variables if var in live and var in moving]
         if not active:
             continue
@@ -127,8 +127,10 @@ def derive(
 
 
 def _numbered(program: Program, numbers: dict[Var, int]) -> tuple[dict[int, JaxprEqn], dict[int, tuple[int, int]]]:
-    """Number all values that equations define, and two bundles for each loop; the equations by number, and the bundles
-    by position of the loop."""
+    """Number all values that equations define, and two bundles per loop.
+
+    Returns the equations by number, and the bundles by position of the loop.
+    """
     makers: dict[int, JaxprEqn] = {}
     bundles = {}
     for position, eqn in enumerate(program.equations):
@@ -150,7 +152,7 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
     moving, is_live = _positions(eqn, active), [var in live for var in eqn.outvars]
     if _jax.is_while(eqn):
         constants, program, condition = while_programs(eqn)
-        # What only the condition reads does not move.
+        # Operands that only the condition reads do not move.
         moving = [n for n in moving if n >= eqn.params["cond_nconsts"]]
         carries = len(eqn.outvars)
     else:
@@ -167,7 +169,7 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
 def _branches(
     eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], live: set[Var], simplified: bool, whole: bool
 ) -> Branches:
-    """The branches of a choice as functions of all its variables, of which active ones come first."""
+    """The branches of a `cond` as functions of all its variables. Active variables come first."""
     wanted = [var in live for var in eqn.outvars]
     programs = branch_programs(eqn, variables)
     return Branches(tuple(derive_body(each, range(len(active)), wanted, simplified, whole) for each in programs), whole)
@@ -176,7 +178,7 @@ def _branches(
 def derive_body(
     program: Program, moving: Iterable[int], wanted: Sequence[bool], simplified: bool, whole: bool
 ) -> Derivation:
-    """The derivation of a program within an equation, by some of its inputs."""
+    """The derivation of a program inside an equation, with respect to some of its inputs."""
     program = fold_constants(program)
     program = simplify(program) if simplified else program
     names = tuple(f"input {n}" for n in range(len(program.inputs)))
@@ -187,7 +189,7 @@ def derive_body(
 def _loop_edges(
     eqn: JaxprEqn, loop: Loop, edge: Edge, active: Sequence[Var], live: set[Var], numbers: dict[Var, int]
 ) -> dict[Edge, AnyEdge]:
-    """The edges from operands to the first bundle of a loop, through it, and from the second to results."""
+    """The edges from operands into a loop, through it, and from it to results."""
     second, first = edge
     edges: dict[Edge, AnyEdge] = {edge: loop}
     for var in active:
@@ -201,7 +203,7 @@ def _loop_edges(
 
 
 def _bundle_aval(atoms: Sequence[Any]) -> Any:
-    """What stands for a bundle of values: all that can be differentiated, one after the other."""
+    """The type that stands for a bundle: all its differentiable values, concatenated."""
     values = [atom.aval for atom in atoms if _jax.is_differentiable(atom.aval)]
     return jax.ShapeDtypeStruct((sum(aval.size for aval in values),), np.result_type(*(aval.dtype for aval in values)))
 
@@ -240,9 +242,9 @@ def _with_output_vertices(
     avals: dict[int, Any],
     apart: bool,
 ) -> tuple[dict[Edge, AnyEdge], list[int | None]]:
-    """Put a vertex of its own behind every output that is an input or is used inside the function.
+    """Add a separate vertex behind every output that is an input or is used inside the function.
 
-    Outputs that are the same value share a vertex, unless they are to be ``apart``.
+    Outputs with the same value share a vertex, unless ``apart`` is true.
     """
     used = {source for _, source in pruned(edges, inputs, set(ends))} | inputs
     if apart:

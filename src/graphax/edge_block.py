@@ -17,7 +17,7 @@ class BundleBlock:
 
 @dataclass(frozen=True, eq=False)
 class PassageBlock:
-    """A passage with the values that it passes along."""
+    """A passage with the values that it carries."""
 
     passage: Passage
 
@@ -26,7 +26,7 @@ EdgeBlock = JacobianBlock | BundleBlock | PassageBlock
 
 
 def edge_block(structure: AnyEdge) -> EdgeBlock:
-    """The block of an edge that knows its coefficients."""
+    """The block of an edge whose coefficients are known."""
     assert not isinstance(structure, Passage)
     if isinstance(structure, Bundle):
         return bundled({key: JacobianBlock.of(member) for key, member in structure.members})
@@ -43,7 +43,7 @@ def blocks_of(edge: EdgeBlock) -> dict[Key, JacobianBlock]:
 
 
 def perform(operation: Operation, left: EdgeBlock, right: EdgeBlock) -> EdgeBlock:
-    """A product or a sum that the algebra has worked out, of edges that are no passages."""
+    """Carry out a product or a sum that the algebra has worked out, on edges other than passages."""
     assert not isinstance(operation, Pick)
     if isinstance(operation, Turned):
         assert isinstance(left, JacobianBlock)

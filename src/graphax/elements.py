@@ -1,4 +1,4 @@
-"""Structures over time: with a leading output axis along which a loop reads, or writes, one step after the other."""
+"""Structures over time: with a leading output axis along which a loop reads or writes one step after the other."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from .positions import Dynamic, Positions, as_array, chain, listed
 from .structure import Recast, Structure, canonical, digits_of, freed, without_lists
 from .terms import AnyStructure, Terms, terms_of
 
-# Positions that are known only when run and depend on nothing but the number of the step have a name that begins so; a
-# loop within a loop has another.
+# Names of run-time positions that depend only on the number of the step begin with this. A nested loop uses another
+# name.
 _STEP = "step"
 
 
@@ -22,9 +22,9 @@ class Time:
     """The steps of a loop, as seen by structures.
 
     Attributes:
-        length: how many there are.
-        step: what the number of a step is called.
-        steady: the names of positions known only when run that are the same in all steps.
+        length: the number of steps.
+        step: the name of the step number.
+        steady: the names of run-time positions that are the same in all steps.
     """
 
     length: int
@@ -33,24 +33,24 @@ class Time:
 
     @staticmethod
     def of(length: int, entering: Iterable[AnyStructure]) -> "Time":
-        """That of a loop which structures enter or leave."""
+        """The time of a loop that the given structures enter or leave."""
         steady = frozenset[Hashable]().union(*(term.names for whole in entering for term in terms_of(whole)))
         step = next(name for name in ((_STEP, n) for n in count()) if name not in steady)
         return Time(length, step, steady)
 
     def follows(self, at: Dynamic) -> bool:
-        """Whether positions depend on the number of the step, and on nothing else that is known only when run."""
+        """Whether positions depend on the step number, and on nothing else that is known only at run time."""
         return at.names == {self.step}
 
 
 @dataclass(frozen=True)
 class Element:
-    """A term of what goes over time, read at one step.
+    """A term of an array over time, read at one step.
 
     Attributes:
-        structure: that of the term at one step.
-        first: how the whole is recast before, if it has to be.
-        label: the label of the whole along which its values are cut; None if they are the same in all steps.
+        structure: the structure of the term at one step.
+        first: how the term over time is recast before it is read, if necessary.
+        label: the label of the term over time along which its values are cut; None if they are the same in all steps.
     """
 
     structure: Structure
@@ -59,7 +59,7 @@ class Element:
 
 
 def elements_of(structure: AnyStructure, time: Time) -> tuple[Element, ...]:
-    """How the terms of a structure are read along the leading axis of its output."""
+    """The elements of a structure, read along the leading axis of its output, one per term."""
     return tuple(_element(term, time) for term in terms_of(structure))
 
 
@@ -87,14 +87,14 @@ def _element(term: Structure, time: Time) -> Element:
 
 
 def over_time(structure: AnyStructure, time: Time) -> AnyStructure:
-    """The structure of what all steps have together, along a new leading axis of the output."""
+    """The structure of the results of all steps together, along a new leading axis of the output."""
     changed = [(term, settled_positions(term, time)) for term in terms_of(structure)]
     terms = tuple(_over_time(how.structure if how else term, time) for term, how in changed)
     return terms[0] if len(terms) == 1 else Terms(terms)
 
 
 def settled_positions(term: Structure, time: Time) -> Recast | None:
-    """How a term is recast that has positions which neither are steady nor follow the steps."""
+    """How to recast a term with positions that are neither steady nor follow the steps; None if it has none."""
     dynamic = [digit.at for digit in digits_of(term) if isinstance(digit.at, Dynamic)]
     settled = all(time.follows(at) or at.names <= time.steady for at in dynamic)
     return None if settled else without_lists(term, (Dynamic,))
@@ -118,7 +118,7 @@ def _over_time(term: Structure, time: Time) -> Structure:
 
 
 def _in_all_steps(at: Dynamic, length: int) -> Positions:
-    """Where something is that depends on the number of the step, step by step."""
+    """The positions in every step, for positions that depend on the step number."""
     positions: Any = np.arange(length)
     for step, operand in at.steps:
         if step == "of":

@@ -1,4 +1,4 @@
-"""The entries of a Jacobian block, one by one: where they are, known without values, sorted and each named once."""
+"""The positions of the entries of a Jacobian block, sorted and without duplicates. No values are needed."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,19 +12,19 @@ from .positions import Dynamic
 from .structure import Recast, Structure, without_lists
 from .terms import AnyStructure, terms_of
 
-# Pictures in text have at most so many rows and columns.
+# The largest number of rows and columns of a picture in text.
 _ROWS, _COLUMNS = 24, 48
 
 
 @dataclass(frozen=True, eq=False)
 class Sparsity:
-    """Which entries of a Jacobian can differ from zero.
+    """The entries of a Jacobian that can differ from zero.
 
     Attributes:
-        out_shape, inp_shape: the shapes of the output and of the input; entries are those of the matrix that both,
-            flattened, have.
-        rows, columns: where the entries are, row by row.
-        groups: for each number that the terms hold, or repeat, the entry that it is added to; None if each is an entry
+        out_shape, inp_shape: the shapes of the output and of the input. Entries are positions in the matrix with both
+            sides flattened.
+        rows, columns: the positions of the entries, row by row.
+        groups: per number that the terms hold or repeat, the entry that it is added to; None if each number is an entry
             of its own, in this order.
     """
 
@@ -51,7 +51,7 @@ class Sparsity:
 
     @cached_property
     def row_starts(self) -> np.ndarray:
-        """Where each row begins among the entries, and where the last one ends."""
+        """The index of the first entry of each row, followed by the number of entries."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=self.shape[0]))])
 
     def spy(self, axes: Any = None, **style: Any) -> Any:
@@ -73,7 +73,7 @@ class Sparsity:
         return "\n".join([title, *self.picture()])
 
     def picture(self) -> list[str]:
-        """The matrix as lines of text, with a square for every entry, or for every part of the matrix that has any."""
+        """The matrix as lines of text, with a square for every entry or for every region that has entries."""
         rows, columns = self.shape
         height, width = min(rows, _ROWS), min(columns, _COLUMNS)
         drawn = np.full((height, width), "·")
@@ -82,13 +82,13 @@ class Sparsity:
 
 
 def known_entries(structure: Structure) -> Recast:
-    """The block with labels of their own for axes whose positions are known only when run."""
+    """How to recast a structure so that axes with run-time positions get labels of their own."""
     return without_lists(structure, (Dynamic,))
 
 
 @lru_cache(64)
 def sparsity_of(structure: AnyStructure) -> Sparsity:
-    """The entries of a structure; all that could be, along axes whose positions are known only when run."""
+    """The entries of a structure. Along axes with run-time positions, these are all possible entries."""
     terms = [known_entries(term).structure for term in terms_of(structure) if term.scale != 0.0]
     out_shape, inp_shape = structure.out_shape, structure.inp_shape
     columns = prod(inp_shape)

@@ -1,4 +1,4 @@
-"""Every error that graphax raises about what it was given."""
+"""All errors that graphax raises about its input."""
 
 
 class GraphaxError(Exception):
@@ -30,7 +30,7 @@ class NativeError(GraphaxError, ValueError):
     equation: str | None = None
 
     def within(self, equation: str, source: str) -> "NativeError":
-        """The same, naming the equation; an inner one that is named already stays."""
+        """The same error, naming the equation. An error that already names an inner equation stays as it is."""
         if self.equation is not None:
             return self
         place = f" ({source})" if source else ""
@@ -40,4 +40,4 @@ class NativeError(GraphaxError, ValueError):
 
 
 class LongCodeError(NativeError):
-    """A function of which the code of a kernel would be too long, or take too long to compile."""
+    """The code of a kernel for the function would be too long, or take too long to compile."""

@@ -1,4 +1,4 @@
-"""Running a plan: evaluate the function and its local blocks, then contract."""
+"""Runs a plan: evaluates the function and its local blocks, then contracts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ Blocks = dict[Edge, EdgeBlock]
 def evaluate_locally(
     derivation: Derivation, args: Sequence[Any], backend: str = "auto", plan: Plan | None = None
 ) -> tuple[list[Any], Blocks]:
-    """The values of the program's outputs, and the local blocks by edge; steps of loops run on the given backend.
+    """The outputs of the program, and the local blocks by edge. Steps of loops run on the given backend.
 
-    Loops that a plan passes backward are run once, for their values and for what going back needs.
+    Loops that the plan passes backward run once, for their values and for the data that the backward pass needs.
     """
     values, blocks = evaluate_all(derivation, args, backend, plan)
     return _jax.read_all(values, derivation.traced.program.outputs), blocks
@@ -39,7 +39,7 @@ def evaluate_locally(
 def evaluate_all(
     derivation: Derivation, args: Sequence[Any], backend: str = "auto", plan: Plan | None = None
 ) -> tuple[dict[Var, Any], Blocks]:
-    """Like `evaluate_locally`, with the values of all variables."""
+    """Like `evaluate_locally`, but with the values of all variables."""
     backward = {} if plan is None else {edge: way for edge, way in plan.loops() if _stores_steps(way)}
     program = derivation.traced.program
     values = program.environment(args)
@@ -74,21 +74,21 @@ def _with_blocks(local: LocalBlocks, eqn: JaxprEqn, values: dict[Var, Any], back
     if isinstance(local.partials, Branches):
         (index,) = _jax.read_all(values, eqn.invars[:1])
         return choose(local.partials, index, operands, evaluate_locally, eliminate, backend)
-    # What another function remembered of such an equation runs for the line of this one.
+    # Partials cached from another function are attributed to the line of this equation.
     computed = local.partials.program.run(operands, eqn.source_info)
-    # A coefficient may be an argument itself, and so a Python number.
+    # A coefficient may itself be an argument, and so a Python number.
     arrays = [x if isinstance(x, jax.Array) else jnp.asarray(x) for x in computed[len(eqn.outvars) :]]
     return computed[: len(eqn.outvars)], local.partials.blocks(arrays)
 
 
 def eliminate(plan: Plan, local: Blocks) -> Blocks:
-    """Run a plan on the local blocks; what remains are the blocks of the Jacobian."""
+    """Run a plan on the local blocks and return the blocks of the Jacobian."""
     known = zip(plan.operands, plan.structures, strict=False)
     values = {n: local[edge] if edge in local else edge_block(structure) for n, (edge, structure) in enumerate(known)}
     done: dict[Any, Any] = {}
     for step in plan.code:
         if isinstance(step, Drop):
-            # What has been eliminated is not needed any more; outside jit this frees memory.
+            # Eliminated blocks are not needed any more; outside of jit, deleting them frees memory.
             for value in step.values:
                 del values[value]
         else:
@@ -102,7 +102,7 @@ def eliminate(plan: Plan, local: Blocks) -> Blocks:
 
 
 def _performed(step: Instruction, values: Mapping[int, EdgeBlock], done: dict[Any, Any]) -> EdgeBlock:
-    """One of several products with a loop, which are all computed with the first of them."""
+    """One of several products with a loop. The first of them computes all."""
     operation = step.operation
     assert isinstance(operation, Pick)
     passing = operation.passing
@@ -118,10 +118,10 @@ def _performed(step: Instruction, values: Mapping[int, EdgeBlock], done: dict[An
 
 @dataclass(frozen=True, eq=False)
 class Accumulation:
-    """A derivative program: from flat arguments to the outputs, and the Jacobian by flat output and flat input.
+    """A derivative program: maps flat arguments to the outputs and to the Jacobian by flat output and flat input.
 
-    The Jacobian is in blocks if ``sparse``, otherwise in dense arrays. Outputs before the one numbered ``first`` are
-    left out: a kernel would compute and store them even if nobody looked at them. Steps of loops run on ``backend``.
+    The Jacobian consists of blocks if ``sparse``, otherwise of dense arrays. Outputs before number ``first`` are left
+    out, because a kernel would compute and store them even if nothing reads them. Steps of loops run on ``backend``.
     """
 
     derivation: Derivation
@@ -134,7 +134,7 @@ class Accumulation:
         outputs, local = evaluate_locally(self.derivation, args, self.backend, self.plan)
         blocks = _result_blocks(self.derivation, eliminate(self.plan, local))
         atoms = self.derivation.traced.program.outputs
-        # As in `jax.jacfwd`, a derivative is of a weak type where the output is.
+        # As in `jax.jacfwd`, a derivative has a weak type if its output has.
         result = [
             [block if self.sparse else _jax.typed_like(block.todense(), atom) for block in row]
             for atom, row in zip(atoms, blocks, strict=False)
@@ -157,10 +157,10 @@ def _result_blocks(derivation: Derivation, found: Mapping[Edge, EdgeBlock]) -> l
 
 
 def finished(block: JacobianBlock | None, output: Any, argument: Any, holomorphic: bool = False) -> JacobianBlock:
-    """A block of the Jacobian with the dtype and the complex form of the output; zero where there is none."""
+    """A block of the Jacobian with the dtype and the complex form of the output; a zero block for None."""
     dtype, inp_shape = output.dtype, np.shape(argument)
     if block is None:
-        # The derivative by an integer is a zero of its own kind, as in `jax.jacrev`.
+        # As in `jax.jacrev`, the derivative with respect to an integer is a zero of the integer's dtype.
         given = jnp.result_type(argument)
         kind = dtype if jax.dtypes.issubdtype(given, np.inexact) else given
         return JacobianBlock.of(zero(output.shape, inp_shape), None, kind)

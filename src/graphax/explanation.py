@@ -1,4 +1,4 @@
-"""What `jacve` would do, as text a person can read and as data."""
+"""Explanations of what `jacve` does, as readable text and as data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class EliminationRow:
-    """What eliminating one vertex takes."""
+    """The cost of eliminating one vertex."""
 
     vertex: Vertex
     predecessors: int
@@ -35,7 +35,7 @@ class EliminationRow:
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One block of the Jacobian; ``structure`` is None where an output does not depend on an input."""
+    """One block of the Jacobian. ``structure`` is None if the output does not depend on the input."""
 
     output: int
     inp: str
@@ -85,7 +85,7 @@ class Explanation:
 
     @property
     def results(self) -> list[ResultRow]:
-        """The blocks of the Jacobian by output and input: their structures, and how many numbers they store."""
+        """The blocks of the Jacobian by output and input: their structures and the number of values they store."""
         rows = []
         for position, output in enumerate(self.graph.outputs):
             for number in self.graph.inputs:
@@ -97,8 +97,10 @@ class Explanation:
 
     @property
     def fallbacks(self) -> list[tuple[Vertex, Vertex, AnyEdge]]:
-        """(value, operand, structure) where the values of a local block come from applying the linear map to
-        tangents, because a primitive in it has no complete rule."""
+        """(value, operand, structure) for each local block whose values come from applying the linear map to tangents.
+
+        This happens where a primitive in the map has no complete rule.
+        """
         vertices, edges = self.graph.vertices, self.graph.edges
         return [(vertices[k], vertices[j], edges[k, j]) for k, j in self.graph.dense_fallbacks]
 
@@ -128,7 +130,7 @@ class Explanation:
         return "\n".join([text, *self._about_the_order()])
 
     def _about_the_order(self) -> list[str]:
-        """By what the order was chosen, or how good it is known to be."""
+        """How the order was chosen, or how good it is known to be."""
         if self.order.cost is not None and self.order.bound:
             return [f"This order is from a search: {_origin(self.order)}."]
         return ['"auto" chooses by operations: multiplications and additions.'] if self.order.finder == "auto" else []
@@ -148,7 +150,7 @@ class Explanation:
     def _loops_table(self) -> str:
         rows = []
         for number, passing in self.plan.passings:
-            # What is pulled through a loop without a known end meets its Jacobian, which is carried forward.
+            # An edge pulled through a loop of unknown length meets the Jacobian of the loop, which is carried forward.
             way = "forward" if passing.forward or passing.unbounded else "backward"
             steps = f"any ({passing.length} counted)" if passing.unbounded else passing.length
             counts = [passing.multiplications // passing.length, passing.additions // passing.length]
@@ -219,6 +221,6 @@ def _few(texts: Sequence[str]) -> str:
 
 
 def _tail(source: str) -> str:
-    """The last two parts of a path, which is what a reader recognises."""
+    """The last two parts of a path, which readers recognise."""
     path, _, rest = source.partition(" ")
     return "/".join(path.split("/")[-2:]) + (f" {rest}" if rest else "")

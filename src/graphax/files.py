@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and the folder of those that are kept between processes."""
+"""Files that are written completely or not at all, and the folder of files kept between processes."""
 
 import os
 import tempfile
@@ -8,7 +8,7 @@ UNFINISHED = ".part"
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write a file under another name and move it into place, so that nobody ever reads half of it."""
+    """Write a file under a temporary name and move it into place, so that nobody ever reads a partial file."""
     unfinished = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=UNFINISHED, delete=False) as file:
@@ -24,7 +24,7 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def cache_folder(package: str) -> Path:
-    """Where a package keeps what is worth keeping: under $<PACKAGE>_CACHE, or in the platform's folder for caches."""
+    """The cache folder of a package: ``$<PACKAGE>_CACHE`` if set, otherwise the platform's folder for caches."""
     chosen = os.environ.get(f"{package.upper()}_CACHE")
     if chosen:
         return Path(chosen)

@@ -19,8 +19,8 @@ from .terms import terms_of
 class Vertex:
     """A value of the program.
 
-    Equations are numbered from 1 by the variable they define; input n is vertex -n; an output that is also used
-    inside the function gets a vertex of its own behind the last equation, so that the value can be eliminated.
+    Values that equations define are numbered from 1; input n is vertex -n. An output that is also used inside the
+    function gets a separate vertex after the last equation, so that the value itself can be eliminated.
     """
 
     number: int
@@ -31,7 +31,7 @@ class Vertex:
     locate: Callable[[], str] = str
 
     def __getstate__(self):
-        # Where a value comes from is known to the process that traced it.
+        # Only the process that traced a value knows its source line.
         return {**self.__dict__, "locate": str}
 
     @property
@@ -42,13 +42,14 @@ class Vertex:
 
 @dataclass(frozen=True, eq=False)
 class ComputationGraph:
-    """The graph that elimination works on. Edges are (target, source) pairs; ``edges[k, j]`` is the block of k with
-    respect to j.
+    """The graph that elimination works on.
+
+    Edges are (target, source) pairs; ``edges[k, j]`` is the block of k with respect to j.
 
     Attributes:
         vertices: all live vertices by number, without those that no input reaches or that reach no output.
-        inputs: the vertices of the differentiated inputs, one for each leaf of the arguments under ``argnums``.
-        outputs: the vertex of each leaf of the result; None where it depends on no input.
+        inputs: the vertices of the differentiated inputs, one per leaf of the arguments under ``argnums``.
+        outputs: the vertex of each leaf of the result; None if it depends on no input.
         numbered: the number of values that the equations of the function define, live or not.
         simplified: whether common subexpressions were removed.
         dense_fallbacks: the edges whose values come from applying a linear map to tangents, because no complete rule
@@ -70,7 +71,7 @@ class ComputationGraph:
 
     @cached_property
     def has_loops(self) -> bool:
-        """Whether an edge is a program that others are pushed or pulled through."""
+        """Whether an edge is a program that other edges are pushed or pulled through."""
         return bool(self.loops)
 
     @cached_property
@@ -80,25 +81,30 @@ class ComputationGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Identifies the vertices and how they are connected, so that an order can be told from one for another
-        graph. Dtypes, primitives, coefficients and numbers of steps do not matter to what an order means and are
-        left out."""
+        """Identifies the vertices and their connections, so that an order cannot be used with another graph by mistake.
+
+        Dtypes, primitives, coefficients and numbers of steps are left out, since they do not affect the meaning of an
+        order.
+        """
         description: dict[str, Any] = {
             "vertices": [[v.number, v.kind, list(v.shape)] for _, v in sorted(self.vertices.items())],
             "edges": sorted(self.edges),
             "outputs": self.outputs,
         }
-        # Graphs without loops keep the fingerprints that orders on disk know them by.
+        # Graphs without loops keep the fingerprints that saved orders hold.
         if self.has_loops:
             description["bodies"] = [[*edge, loop.fingerprint] for edge, loop in sorted(self.loops.items())]
         return _hashed(description)
 
     @cached_property
     def form(self) -> str:
-        """Like `fingerprint`, whatever numbers the vertices have: those count equations that do not matter, too, and
-        how many there are depends on which arguments are known."""
+        """Like `fingerprint`, but independent of the vertex numbers.
+
+        Vertex numbers also count irrelevant equations, and how many there are depends on which arguments are known.
+        """
         numbers = {number: n for n, number in enumerate(sorted(self.vertices))}
-        # Bundles hold operands that do not matter as well. Orders of bodies say themselves what they are for.
+        # Bundles also hold irrelevant operands, so their shapes are left out. Orders of bodies have fingerprints of
+        # their own.
         bundles = {vertex for edge in self.loops for vertex in edge}
         shapes = [[v.kind, [] if number in bundles else v.shape] for number, v in sorted(self.vertices.items())]
         edges = sorted((numbers[target], numbers[source]) for target, source in self.edges)
@@ -106,12 +112,12 @@ class ComputationGraph:
         return _hashed({"vertices": shapes, "edges": edges, "outputs": outputs, "loops": len(self.loops)})
 
     def order(self, vertices: Iterable[int], **about: Any) -> Order:
-        """An order of these vertices for this graph; ``about`` says where it comes from and what is known of it."""
+        """An order of these vertices for this graph. ``about`` gives its origin and its known properties."""
         return Order(tuple(vertices), self.fingerprint, simplified=self.simplified, form=self.form, **about)
 
     @cached_property
     def digest(self) -> str:
-        """Identifies the graph with all its structures and known coefficients, and so what orders cost on it.
+        """Identifies the graph with all its structures and known coefficients, and hence the costs of orders.
 
         Coefficients are rounded, so that a function has the same digest in single and in double precision.
         """
@@ -131,20 +137,20 @@ class ComputationGraph:
         return self._hash
 
     def __eq__(self, other):
-        """Graphs are equal if they have the same plans, so that calling a function again does not plan again."""
+        """Graphs are equal if they have the same plans, so that repeated calls of a function are planned once."""
         return isinstance(other, ComputationGraph) and self._content == other._content
 
     def plan(self, order: OrderLike = "auto", whole: bool = True) -> Plan:
-        """The products and sums that eliminating in this order takes; see `graphax.Plan`.
+        """The products and sums of eliminating in this order; see `graphax.Plan`.
 
-        With ``whole``, blocks of small arrays are kept whole where that is quicker; without, no entry is stored that
-        cannot differ from zero.
+        With ``whole``, blocks of small arrays are kept whole where that is faster. Without it, entries that are always
+        zero are never stored.
         """
         found = Order.of(order, self)
         return make_plan(self._with_bodies(found) if found.bodies else self, found.vertices, whole)
 
     def _with_bodies(self, order: Order) -> "ComputationGraph":
-        """The same graph, with loops whose steps are planned by the orders of their bodies.
+        """The same graph, with loops whose steps follow the orders of their bodies.
 
         A loop is passed when the first of its two bundles is eliminated.
         """
@@ -161,18 +167,18 @@ class ComputationGraph:
         return replace(self, edges={**self.edges, **ordered})
 
     def cost(self, order: OrderLike = "auto", counting: str = "folded") -> Cost:
-        """The cost of an elimination order: multiplications, additions, peak of live numbers."""
+        """The cost of an elimination order: multiplications, additions and the peak of live numbers."""
         return self.plan(order).cost(counting)
 
     def __getstate__(self):
-        # What is computed from the rest may hold for one process only, as hashes do.
+        # Cached values such as hashes may be valid within one process only.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def lower_bound(self, minimize: str = "multiplications", counting: str = "folded") -> int:
         """A lower bound on the cost of every elimination order.
 
-        ``minimize`` is "multiplications", "operations" (with additions) or "peak" (live numbers, counted alike in
-        every counting). An order that costs no more is optimal.
+        ``minimize`` is "multiplications", "operations" (including additions) or "peak" (live numbers, the same in every
+        counting). An order whose cost equals the bound is optimal.
         """
         return lower_bound(self, minimize, counting)
 
@@ -193,7 +199,7 @@ def _listed(bodies: Iterable[tuple[int, str]]) -> str:
 
 
 def _descriptions(edge: AnyEdge) -> Iterator[str]:
-    """All that makes an edge differ from others, in words."""
+    """Yield texts that describe everything by which an edge differs from others."""
     if isinstance(edge, Passage):
         yield edge.digest
     elif isinstance(edge, Bundle):

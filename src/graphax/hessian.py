@@ -1,4 +1,4 @@
-"""Hessians: by symmetric elimination, or the Jacobian of the gradient where a function does not allow that."""
+"""Hessians by symmetric elimination, or as the Jacobian of the Jacobian where a function does not allow it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +33,10 @@ Found = tuple[list[Any], list[list[Any]], list[list[list[Any]]]]
 
 @dataclass(frozen=True, eq=False)
 class SymmetricHessian:
-    """The derivatives of a function to one real number, as a program of its flat arguments that computes one half.
+    """The derivatives of a function with one real result, as a program of its flat arguments that computes one half.
 
     Attributes:
-        pipeline: from the function and its arguments to its graph, with the order that is asked for.
+        pipeline: the function, its arguments and its graph, with the requested order.
     """
 
     pipeline: Pipeline
@@ -47,9 +47,9 @@ class SymmetricHessian:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is one real result, real arguments and real values in between, no loops and no collectives."""
+        """Whether all values are real, there is one result, and there are no loops or collectives."""
         traced = self.pipeline.traced
-        # Adjoints of a collective are those of all points, which is another derivative.
+        # The adjoints of a collective sum over all points, which is a different derivative.
         if any(map(_jax.is_collective, _jax.all_equations(traced.program.equations))):
             return False
         outputs = traced.program.outputs[: traced.out_count]
@@ -65,7 +65,7 @@ class SymmetricHessian:
 
     @cached_property
     def adjoints(self) -> Plan:
-        """The derivatives of the result by all vertices."""
+        """The plan of the derivatives of the result with respect to all vertices."""
         (output,) = self.graph.outputs
         assert output is not None
         return adjoint_plan(self.graph, output, self._whole)
@@ -141,7 +141,7 @@ class SymmetricHessian:
 
 @dataclass(frozen=True, eq=False)
 class _Curved:
-    """An equation with second derivatives: the vertices of its active operands, and the adjoints of its results."""
+    """An equation with second derivatives: the vertices of its active operands and the adjoints of its results."""
 
     position: int
     curvature: Curvature
@@ -151,7 +151,7 @@ class _Curved:
 
     @property
     def _keys(self) -> dict[tuple[int, int], tuple[LocalPair, bool]]:
-        """For two active operands the name of their block in the plan, and whether it is transposed there."""
+        """Per pair of active operands, the name of their block in the plan, and whether it is transposed there."""
         pairs = {(o, i): (self.numbers[o], self.numbers[i]) for o, i in self.curvature.edges}
         return {key: ((pair(*both), self.position), both[0] > both[1]) for key, both in pairs.items()}
 
@@ -196,10 +196,10 @@ def _averaged(block: JacobianBlock) -> JacobianBlock:
 
 @dataclass(frozen=True, eq=False)
 class NestedHessian:
-    """The derivatives of any function, as a program of its flat arguments: the Jacobian of its Jacobian, mirrored.
+    """The derivatives of any function, as a program of its flat arguments: the mirrored Jacobian of its Jacobian.
 
     Attributes:
-        pipeline: from the function and its arguments to its Jacobian; its order is that of the inner elimination.
+        pipeline: the function, its arguments and its Jacobian. Its order is that of the inner elimination.
     """
 
     pipeline: Pipeline
@@ -221,7 +221,7 @@ class NestedHessian:
         return outputs, blocks, [self._mirrored(matrix, args) for matrix in matrices]
 
     def _mirrored(self, matrix: list[list[Any]], args: Sequence[Any]) -> list[list[Any]]:
-        """The blocks of one output, those below the diagonal being the transposes of those above."""
+        """The blocks of one output. Blocks below the diagonal are the transposes of those above."""
         ranks = [np.ndim(argument) for argument in args]
         sizes = [prod(np.shape(argument)) for argument in args]
 
@@ -245,21 +245,21 @@ def _mirrored_block(block: JacobianBlock, row: int, column: int) -> JacobianBloc
 
 
 def mirrored_array(x: jax.Array, size: int) -> jax.Array:
-    """Square matrices in the last axes, with what is above their diagonal below it as well."""
+    """Square matrices in the last axes, with their upper triangle mirrored below the diagonal."""
     square = jnp.reshape(x, (-1, size, size))
     above = np.broadcast_to(np.tri(size, dtype=bool).T, square.shape)
     return jnp.reshape(lax.select(above, square, jnp.swapaxes(square, 1, 2)), x.shape)
 
 
 def turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:
-    """Two groups of axes at the end exchanged: the last ``other`` ones, and ``rank`` before them."""
+    """``x`` with two groups of trailing axes exchanged: the last ``other`` axes and the ``rank`` axes before them."""
     first = x.ndim - rank - other
     middle, last = range(first, first + rank), range(first + rank, x.ndim)
     return jnp.transpose(x, (*range(first), *last, *middle))
 
 
 def typed(found: Found, args: Sequence[Any]) -> Found:
-    """Derivatives with the types of arguments, as JAX has them: a gradient is a cotangent."""
+    """Derivatives with the dtypes of the arguments, as in JAX: a gradient is a cotangent."""
     outputs, gradients, matrices = found
     slopes = [[_typed(x, argument) for x, argument in zip(row, args, strict=True)] for row in gradients]
     curved = [
@@ -276,6 +276,6 @@ def _typed(x: Any, argument: Any) -> Any:
 
 
 def hessian_program(pipeline: Pipeline) -> SymmetricHessian | NestedHessian:
-    """The program that computes a function's derivatives up to the second, from flat arguments."""
+    """The program that computes the derivatives of a function up to second order, from flat arguments."""
     symmetric = SymmetricHessian(pipeline)
     return symmetric if symmetric.is_possible else NestedHessian(pipeline)

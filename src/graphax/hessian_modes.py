@@ -29,7 +29,7 @@ _POLYNOMIAL = frozenset({"add", "sub", "mul", "neg", "square", "dot_general", "r
 
 @dataclass(frozen=True, eq=False)
 class PlainHessian:
-    """The derivatives of a function to one real number, by `jax.hessian`, mirrored."""
+    """The derivatives of a function with one real result, by `jax.hessian`, mirrored."""
 
     traced: Traced
 
@@ -56,14 +56,17 @@ class PlainHessian:
 
 @dataclass(frozen=True, eq=False)
 class HessianPasses:
-    """The derivatives of a function to one real number by forward passes through its gradient, in a loop; mirrored."""
+    """The derivatives of a function with one real result, by a loop of forward passes through its gradient.
+
+    The Hessian is mirrored.
+    """
 
     traced: Traced
     label = "one pass of jax.hessian after the other"
 
     @cached_property
     def is_possible(self) -> bool:
-        """Whether there is one real result of real arguments of its type, and a loop."""
+        """Whether the function has one real result, real arguments of the same dtype, and more than one pass."""
         return self.count > 1 and has_one_type(self.traced) and _is_real_number(self.traced)
 
     @property
@@ -78,7 +81,7 @@ class HessianPasses:
         return [_jax.shape(atom) for atom in self.traced.program.inputs]
 
     def _derivatives(self, *args: Any) -> tuple[list[Any], Any, Any]:
-        """The outputs, the gradient by all arguments, and their second derivatives, row by row."""
+        """The outputs, the gradient with respect to all arguments, and the second derivatives, row by row."""
 
         def value(x: Any) -> tuple[Any, list[Any]]:
             found = self.traced.program(*apart(x, self._shapes))
@@ -97,7 +100,7 @@ class HessianPasses:
 
 @dataclass(frozen=True, eq=False)
 class ThreadHessianPasses(HessianPasses):
-    """The same with each pass in a thread of a GPU; `finished` mirrors the matrix and cuts it into blocks."""
+    """Like `HessianPasses`, with each pass in a GPU thread. `finished` mirrors the matrix and cuts it into blocks."""
 
     label = "each pass of jax.hessian in a thread of its own"
 
@@ -109,9 +112,9 @@ class ThreadHessianPasses(HessianPasses):
 
 
 def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | None:
-    """`jax.hessian`, where XLA is quicker with it: for few arguments of sums over long arrays.
+    """`jax.hessian` where it is faster with XLA, which is for few arguments and sums over long arrays; None otherwise.
 
-    Elimination has a sum for every pair of arguments then, and each of them is a loop over all that it is made of.
+    Elimination would have one sum per pair of arguments, and each sum would be a loop over all its elements.
     """
     pipeline = program.pipeline
     if isinstance(program, NestedHessian) or pipeline.sparse or not pipeline.is_automatic:
@@ -120,7 +123,7 @@ def plain_hessian(program: SymmetricHessian | NestedHessian) -> PlainHessian | N
 
 
 def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
-    """`jax.hessian`, where `plain_hessian` will be it for a single point, which is known before anything is planned."""
+    """`jax.hessian`, if it is certain before planning that `plain_hessian` will choose it for a single point."""
     traced = pipeline.traced
     program, equations = traced.program, list(_jax.all_equations(traced.program.equations))
     if pipeline.sparse or not pipeline.is_automatic or not has_too_long_sums(program):
@@ -128,14 +131,14 @@ def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
     if not _is_real_number(traced):
         return None
     if all(is_polynomial(eqn) for eqn in equations):
-        # Second derivatives may be constant, which elimination finds out.
+        # The second derivatives may be constant, which elimination detects.
         return None
     between = any(_jax.is_complex(var.aval) for eqn in equations for var in eqn.outvars)
     return None if between or _jax.has_loops(program) else PlainHessian(traced)
 
 
 def is_polynomial(eqn: Any) -> bool:
-    """Whether an equation has products and sums of its operands only."""
+    """Whether an equation consists of products and sums of its operands only."""
     name = eqn.primitive.name
     return name in _POLYNOMIAL or only_renames(name) or (name == "integer_pow" and eqn.params["y"] >= 0)
 
@@ -149,7 +152,7 @@ def _is_real_number(traced: Traced) -> bool:
 
 
 def passes_of(pipeline: Pipeline) -> HessianPasses | None:
-    """The Hessian pass by pass, where that may be a kernel and XLA should be slower."""
+    """The Hessian pass by pass, if it may be a kernel and XLA should be slower; None otherwise."""
     if pipeline.sparse or not pipeline.is_automatic:
         return None
     on_gpu = _jax.computes_on_gpu()

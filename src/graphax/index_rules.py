@@ -1,4 +1,4 @@
-"""Rules for primitives that move entries about by indices, which are operands: known now, or only when run."""
+"""Rules for primitives that move entries by index operands, which are known in advance or only at run time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def _dynamic_update_slice(call):
 def _inside(
     call: LinearCall, starts: Sequence[Any], shape: Sequence[int], window: Sequence[int]
 ) -> tuple[list[Axis], Lists]:
-    """The axes of an array on which a window lies, which is moved inside it as XLA does."""
+    """The axes of the array that a window lies on. As in XLA, the window is moved inside the array."""
     axes, lists = [], {}
     for axis, (start, size, length) in enumerate(zip(starts, shape, window, strict=True)):
         at: Positions
@@ -54,22 +54,22 @@ def _inside(
 
 
 def _clipped(start: Any, last: int, size: int) -> Any:
-    """Indices moved to 0, ... ``last``, as integers that count ``size`` positions."""
+    """Indices clipped to 0, ..., ``last``, as integers wide enough for ``size`` positions."""
     return jnp.clip(start, 0, min(last, jnp.iinfo(start.dtype).max)).astype(index_type(size))
 
 
 @dataclass(frozen=True, eq=False)
 class _Windows:
-    """Windows of a large array that stand side by side in a small one: what a gather reads, and a scatter writes.
+    """Windows of a large array that stand side by side in a small one, as a gather reads and a scatter writes them.
 
     Attributes:
         large, small: the shapes of the arrays.
         sizes: the shape of a window, by axis of the large array.
-        starts: where each window begins, by those axes of the large array along which that varies.
-        places: where each window stands, by axis in ``loops``.
+        starts: the start of each window, by axis of the large array; axes with a constant start of 0 may be absent.
+        places: the position of each window, by axis in ``loops``.
         loops: the axes of the small array along which windows stand side by side.
-        offsets: the axis of the small array that an axis of the large one becomes.
-        inside: whether each window is there at all, if that is known only when run.
+        offsets: maps axes of the large array to axes of the small array.
+        inside: whether each window exists, if that is known only at run time.
     """
 
     large: Sequence[int]
@@ -82,7 +82,7 @@ class _Windows:
     inside: Any = None
 
     def axes(self, name: Any) -> tuple[list[Any], list[Any], Lists]:
-        """The axes of both arrays, and the positions that are known only when run; names begin with ``name``."""
+        """The axes of both arrays, and the positions known only at run time, whose names begin with ``name``."""
         outer: list[Any] = [None] * len(self.large)
         inner: list[Any] = [None] * len(self.small)
         lists: dict[Any, Any] = {}
@@ -116,7 +116,7 @@ class _Windows:
 
     @property
     def wandering(self) -> list[int]:
-        """Axes along which windows of several elements begin somewhere else each time: their elements are listed."""
+        """Axes along which windows of several elements have varying starts. Their elements are listed individually."""
 
         def wanders(start: Any) -> bool:
             return not isinstance(start, np.ndarray) or bool(np.any(start != start[0]))
@@ -124,7 +124,7 @@ class _Windows:
         return [d for d in self.offsets if self.sizes[d] > 1 and d in self.starts and wanders(self.starts[d])]
 
     def mask(self) -> Any:
-        """For each element of a window whether it is there."""
+        """Per element of a window, whether it exists."""
         return self._spread(self.inside)
 
     def _spread(self, values: Any, axis: int = 0) -> Any:
@@ -151,10 +151,11 @@ def _gather(call):
 def _starts(
     call: LinearCall, large: Sequence[int], sizes: Sequence[int], along: Sequence[int], batches: dict[int, int]
 ) -> tuple[dict[int, Any], list[np.ndarray], Any]:
-    """Where the windows of a gather or scatter begin, by axis of the array ``large``, their places among the loops, and
-    which are there, if that is known only when run.
+    """The starts of the windows of a gather or scatter, their places, and which of them exist.
 
-    Windows that leave the array are moved inside or left out, as the mode says.
+    Starts are given by axis of the array ``large``, and places by axis among the loops. The last result is None unless
+    it is known only at run time which windows exist. Windows that leave the array are moved inside or left out,
+    depending on the mode.
     """
     indices, mode = call.operands[1], call.params["mode"]
     dynamic = isinstance(indices, jax.core.Tracer)
@@ -180,7 +181,7 @@ def _starts(
 
 
 def _moved(call: LinearCall, windows: _Windows, reads: bool) -> JacobianBlock | None:
-    """The block of a result that reads windows of the operand, or has it written into windows."""
+    """The block of a result that reads windows of the operand, or into whose windows the operand is written."""
     if windows.count == 0:
         return None
     large, small, lists = windows.axes(call.name)
@@ -207,7 +208,7 @@ def _scatter(call):
 
 
 def _scattered(call: LinearCall) -> JacobianBlock | None:
-    """The block of a scatter by its updates: each window goes where its index says."""
+    """The block of a scatter with respect to its updates: each window goes to the position of its index."""
     numbers, axes = call.params["dimension_numbers"], range(len(call.out_shape))
     gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     offsets = dict(zip([d for d in axes if d not in gone], numbers.update_window_dims, strict=True))

@@ -1,6 +1,6 @@
-"""Which entries a gather reads and a scatter writes, where the indices are known: NumPy finds out what XLA would do.
+"""The entries that a gather reads and a scatter writes, for known indices. NumPy computes what XLA would do.
 
-Places are positions in an array that is laid out flat. Negative ones are outside of it.
+Places are positions in the flattened array. Negative places are outside of it.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ OUTSIDE = -1
 
 
 def places_of_gather(eqn: Any, shape: Sequence[int], indices: np.ndarray) -> np.ndarray:
-    """For every entry of the result of a gather, its place in the operand, which has this shape."""
+    """Per entry of the result of a gather, its place in the operand of the given shape."""
     numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
     gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     batches = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
@@ -22,7 +22,7 @@ def places_of_gather(eqn: Any, shape: Sequence[int], indices: np.ndarray) -> np.
 
 
 def places_of_scatter(eqn: Any, shape: Sequence[int], indices: np.ndarray, updates: Sequence[int]) -> np.ndarray:
-    """For every update of a scatter, its place in the operand, which has this shape."""
+    """Per update of a scatter, its place in the operand of the given shape."""
     numbers = eqn.params["dimension_numbers"]
     gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     lengths = iter(updates[axis] for axis in numbers.update_window_dims)
@@ -33,7 +33,7 @@ def places_of_scatter(eqn: Any, shape: Sequence[int], indices: np.ndarray, updat
 
 
 def places_of_slice(shape: Sequence[int], starts: Sequence[Any], sizes: Sequence[int]) -> np.ndarray:
-    """The places of a window that begins at ``starts``, moved inside the array if it would not be."""
+    """The places of a window that begins at ``starts``, moved inside the array if necessary."""
     begun = [np.clip(int(start), 0, n - size) for start, n, size in zip(starts, shape, sizes, strict=True)]
     window = tuple(slice(start, start + size) for start, size in zip(begun, sizes, strict=True))
     return np.arange(prod(shape)).reshape(tuple(shape))[window]
@@ -42,7 +42,7 @@ def places_of_slice(shape: Sequence[int], starts: Sequence[Any], sizes: Sequence
 def _windows(
     shape: Sequence[int], indices: np.ndarray, along: Sequence[int], batches: Any, sizes: Sequence[int], mode: Any
 ) -> np.ndarray:
-    """The places of windows: first the axes along which they stand side by side, then those of a window."""
+    """The places of windows. The axes along which windows stand side by side come first, then the axes of a window."""
     loops = indices.shape[:-1]
     starts = np.zeros((*loops, len(shape)), np.int64)
     starts[..., list(along)] = indices
@@ -62,7 +62,7 @@ def _windows(
 
 
 def _arranged(windows: np.ndarray, loops: int, gone: Sequence[int], offsets: Sequence[int]) -> np.ndarray:
-    """Windows without the axes that are gone, the others at ``offsets`` among those of the loops."""
+    """Windows without the axes ``gone``, and with their other axes moved to ``offsets`` among the loop axes."""
     kept = [size for axis, size in enumerate(windows.shape) if axis - loops not in gone]
     found = windows.reshape(kept)
     before = [axis for axis in range(found.ndim) if axis not in offsets]
@@ -70,5 +70,5 @@ def _arranged(windows: np.ndarray, loops: int, gone: Sequence[int], offsets: Seq
 
 
 def leaves_out(mode: Any) -> bool:
-    """Whether windows that leave the array are left out; they are moved inside otherwise."""
+    """Whether windows that leave the array are left out. Otherwise they are moved inside."""
     return "FILL" in str(mode).upper() or "DROP" in str(mode).upper()

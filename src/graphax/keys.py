@@ -1,8 +1,8 @@
-"""Entries of lists as single numbers, **keys**, and what is in common between millions of them.
+"""Entries of lists as single numbers, called **keys**, and comparisons between millions of them.
 
-Sorting takes most of the time of planning with long lists, so only lists that will be changed are sorted. Whether to
-change them is estimated from a **sketch**: those keys whose hash begins with some zeros. Equal keys have equal hashes,
-so a sketch has all repetitions of a key or none, and sketches of two lists agree about it.
+Sorting takes most of the planning time with long lists, so only lists that will be changed are sorted. Whether to
+change a list is estimated from a **sketch**: the keys whose hash begins with a number of zeros. Equal keys have equal
+hashes, so a sketch has all repetitions of a key or none, and the sketches of two lists agree on which keys they keep.
 """
 
 from collections.abc import Sequence
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Sketches have about this many keys; they are exact for lists that are not longer.
+# Sketches have about this many keys. For lists that are not longer, they are exact.
 _SKETCHED = 1 << 13
 _PIECE = 1 << 15
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Tables are used instead of sorting where they are at most so many times as long as the list.
+# A table replaces sorting if it is at most this many times as long as the list.
 _SPARSE_TABLE = 4
-# Lists of fewer ascending runs than this are merged.
+# A list with fewer ascending runs than this is merged instead of sorted from scratch.
 _FEW_RUNS = 64
 
 
 def keys_of(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
-    """One number for each row of a table, in the order of the rows."""
+    """One number per row of a table, with the same ordering as the rows."""
     keys, count = columns[0], sizes[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         if count * size > np.iinfo(np.int64).max:
@@ -39,13 +39,13 @@ class Sketch(NamedTuple):
 
     @property
     def distinct(self) -> float:
-        """Which part of the list would be left if each key were named once."""
+        """The fraction of the list that would remain without duplicates."""
         if len(self.keys) == 0:
             return 1.0
         return (1 + np.count_nonzero(self.keys[1:] != self.keys[:-1])) / len(self.keys)
 
     def coinciding(self, other: "Sketch") -> float:
-        """Which part of this list the other has as well."""
+        """The fraction of this list that the other list contains as well."""
         level = max(self.level, other.level)
         ours, theirs = _with_zeros(self.keys, level), _with_zeros(other.keys, level)
         if len(ours) == 0 or len(theirs) == 0:
@@ -63,7 +63,7 @@ def sketch(keys: np.ndarray) -> Sketch:
 def _with_zeros(keys: np.ndarray, level: int) -> np.ndarray:
     if level == 0:
         return keys
-    # Pieces that stay in a cache are hashed several times faster than all keys at once.
+    # Hashing pieces that fit into a cache is several times faster than hashing all keys at once.
     pieces = (keys[start : start + _PIECE] for start in range(0, len(keys), _PIECE))
     return np.concatenate([keys[:0], *(piece[_hashes(piece) >> np.uint64(64 - level) == 0] for piece in pieces)])
 
@@ -76,7 +76,7 @@ def _hashes(keys: np.ndarray) -> np.ndarray:
 
 
 def distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys sorted, each once; where each is named first; and for all keys, which of those it is."""
+    """The sorted distinct keys, the index of the first occurrence of each, and per key its index among them."""
     top = int(keys.max()) + 1
     if top <= _SPARSE_TABLE * len(keys):
         seen = np.zeros(top, bool)
@@ -96,12 +96,12 @@ def distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def in_order(keys: np.ndarray) -> np.ndarray:
-    """The order that sorts keys, none of which is negative; equal ones keep theirs."""
+    """The permutation that stably sorts keys, none of which may be negative."""
     bits = len(keys).bit_length()
     runs = np.count_nonzero(keys[1:] < keys[:-1])
     if runs < _FEW_RUNS or int(keys.max()).bit_length() + bits > 63:
         return np.argsort(keys, kind="stable")
-    # Numbers are sorted faster than indices, so each key carries its index.
+    # Sorting numbers is faster than sorting indices, so each key carries its index.
     carried = keys << bits
     carried |= np.arange(len(keys))
     carried.sort()

@@ -1,7 +1,7 @@
 """Arrays whose axes carry labels.
 
-`view` reads an array by labels, `place` is its inverse and writes labelled values into a larger array of zeros,
-`contract` multiplies and sums. The first two do no arithmetic, so the multiplications and additions executed are those
+`view` reads an array by labels. `place` is its inverse: it writes labelled values into a larger array of zeros.
+`contract` multiplies and sums. The first two do no arithmetic, so the executed multiplications and additions are those
 that `graphax.structure` counts.
 """
 
@@ -25,14 +25,15 @@ from .positions import Dynamic, Listed, Positions, as_array, highest, listed, lo
 Lists = Mapping[Hashable, Any]
 NONE: Lists = {}
 
-# So many numbers may be gathered where most of them are nothing.
+# Up to this many numbers may be gathered even if most of them are not entries.
 _FEW = 1 << 14
-# Members of a group are gathered side by side up to so many, or one where each is a row of at least so many numbers.
+# Up to this many members of a group are gathered side by side; only one if each is a row of `_LONG_ROW` or more
+# numbers.
 _MOST_SIDE_BY_SIDE, _LONG_ROW = 4, 64
 
 
 def view(values: Any, axes: Sequence[Axis], lists: Lists = NONE) -> tuple[Any, list[int]]:
-    """Read an array whose axes are ``axes`` by label: cut out windows and points, take diagonals of repeated labels."""
+    """Read an array with axes ``axes`` by label: cut out windows and points, and take diagonals of repeated labels."""
     digits = [digit for axis in axes for digit in axis]
     values = reshaped(values, [d.size for d in digits])
     if not all(isinstance(d.at, range) for d in digits):
@@ -56,7 +57,7 @@ def view(values: Any, axes: Sequence[Axis], lists: Lists = NONE) -> tuple[Any, l
 
 
 def _picked(values: Any, digits: list[Digit], lists: Lists) -> tuple[Any, list[Digit]]:
-    """Read by lists: afterwards every label of a list has one axis, along which it runs from end to end."""
+    """Read by lists. Afterwards, every label of a list has one axis, along which it runs from end to end."""
     for slot in reversed([n for n, d in enumerate(digits) if d.label is None and isinstance(d.at, Dynamic)]):
         index = positions_of(digits[slot].at, lists)[0]
         values = lax.dynamic_index_in_dim(values, index, slot, keepdims=False)
@@ -79,7 +80,7 @@ def _picked(values: Any, digits: list[Digit], lists: Lists) -> tuple[Any, list[D
 
 
 def positions_of(at: Positions, lists: Lists) -> Any:
-    """The positions as an array: NumPy's if they are known now."""
+    """The positions as an array: a NumPy array if they are known already."""
     if not isinstance(at, Dynamic):
         return as_array(at)
     positions = lists[at.name]
@@ -96,7 +97,7 @@ def positions_of(at: Positions, lists: Lists) -> Any:
 
 
 def picked(values: Any, indices: Any) -> jax.Array:
-    """The values at indices along the last axis, all of which are inside it."""
+    """The values at indices along the last axis. All indices must be inside it."""
     rest = np.shape(values)[:-1]
     numbers = lax.GatherDimensionNumbers(tuple(range(len(rest))), (len(rest),), (len(rest),))
     where = indices if isinstance(indices, jax.Array) else indices.astype(index_type(np.shape(values)[-1]))
@@ -105,7 +106,7 @@ def picked(values: Any, indices: Any) -> jax.Array:
 
 
 def index_type(size: int) -> Any:
-    """The integers that count the positions of an axis."""
+    """The integer type for the positions along an axis."""
     return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
@@ -115,7 +116,7 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: List
     digits = [digit for axis in axes for digit in axis]
     beside = _beside_lists(digits)
     rest = [n for n in range(len(digits)) if n not in beside]
-    # Digits that are whole, and tied to no list, go along as they are: that takes a position for each row of them.
+    # Whole digits that are not tied to a list are moved in rows, so only each row of them needs a position.
     kept = [label for n in beside if (label := digits[n].label) is not None]
     own = sorted(label for label in sizes if label not in kept)
     shape = [sizes[n] for n in own]
@@ -129,18 +130,18 @@ def _added(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: List
 
 
 def _beside_lists(digits: Sequence[Digit]) -> list[int]:
-    """Which digits follow a label of their own from end to end."""
+    """The digits that follow a label of their own from end to end."""
     count = Counter(digit.label for digit in digits)
     return [n for n, d in enumerate(digits) if d.at == range(d.size) and d.label is not None and count[d.label] == 1]
 
 
 def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) -> jax.Array:
-    """Sums of those values of all pieces, one after the other along an axis, that are in the same group.
+    """Sums of the values in each group, where the pieces are concatenated along an axis.
 
-    Of truth values, whether any of them is true. The members of each small group are gathered side by side, so nothing
-    is scattered. Where groups differ much in size, most of what is gathered would be nothing; then scattering takes
-    less time. So it does where groups are large: XLA sums all that is gathered anew for every entry that reads a sum.
-    Groups that are known only when run, of one piece, are scattered as well.
+    For truth values, the result is whether any value is true. The members of small groups are gathered side by side, so
+    nothing is scattered. If group sizes differ a lot, most of what is gathered would not be entries, and scattering is
+    faster. Scattering is also faster for large groups, because XLA recomputes a gathered sum for every entry that reads
+    it. Groups that are known only at run time, which must be of one piece, are scattered as well.
     """
     pieces = [jnp.asarray(piece) for piece in pieces]
     ends = np.cumsum([piece.shape[axis] for piece in pieces])
@@ -160,7 +161,7 @@ def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) 
     terms: list[Any] = []
     for (piece, group), size in zip(parts, sizes, strict=True):
         for row in _members(group, size):
-            # Adding a negative zero changes nothing, not even a zero; a sum of nothing is a zero.
+            # Adding a negative zero changes nothing, not even a zero; an empty sum is a zero.
             terms.append(
                 _picked_or(jnp.moveaxis(piece, axis, -1), row, like(piece, -0.0) if terms else nothing_like(piece))
             )
@@ -168,7 +169,7 @@ def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) 
 
 
 def _members(groups: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The members of each group, one a row, and numbers beyond all members where a group has fewer than others."""
+    """The members of all groups: row n has the n-th member of each, or an index past the end if a group has fewer."""
     order = np.argsort(groups, kind="stable")
     within = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     members = np.full((int(sizes.max()), len(sizes)), len(groups))
@@ -177,7 +178,7 @@ def _members(groups: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _picked_or(values: Any, indices: np.ndarray, other: Any) -> jax.Array:
-    """The values at known indices along the last axis, and another number where an index is beyond its end."""
+    """The values at known indices along the last axis, and ``other`` where an index is past its end."""
     length = np.shape(values)[-1]
     inside = indices < length
     if inside.all():
@@ -187,8 +188,10 @@ def _picked_or(values: Any, indices: np.ndarray, other: Any) -> jax.Array:
 
 
 def _joined(digits: list[Digit]) -> tuple[list[Digit], list[int]]:
-    """The digits with those that a label passes through together, as the hands of a clock, as one behind the others;
-    and the order in which they stand then."""
+    """Digits that a label runs through together, like the hands of a clock, joined into one digit behind the others.
+
+    Returns the digits, and the order of the original digits in this arrangement.
+    """
     for label in labels_of([tuple(d for d in digits if isinstance(d.at, Listed))]):
         here = [n for n, d in enumerate(digits) if d.label == label and not isinstance(d.at, Dynamic)]
         at = listed(flat_positions([tuple(digits[n] for n in here)], [label], [len(digits[here[0]].at)]))
@@ -200,7 +203,7 @@ def _joined(digits: list[Digit]) -> tuple[list[Digit], list[int]]:
 
 
 def place(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: Lists = NONE) -> jax.Array:
-    """Write values with ``labels`` into an array whose axes are ``axes``, zero wherever no label points."""
+    """Write values with ``labels`` into an array with axes ``axes``. Entries that no label points to are zero."""
     digits = [digit for axis in axes for digit in axis]
     joined, order = _joined(digits)
     if len(joined) < len(digits):
@@ -214,7 +217,7 @@ def place(values: Any, labels: Sequence[int], axes: Sequence[Axis], lists: Lists
     searched = [n for n, d in enumerate(digits) if isinstance(d.at, Dynamic)]
     if any(isinstance(d.at, Listed) for d in digits) or any(digits[n].label not in {None, *first} for n in searched):
         return _added(values, labels, axes, lists)
-    # Positions known only when run are compared with all there are, which is quicker than to scatter.
+    # Comparing run-time positions with all positions is faster than scattering.
     sought = {n: (digits[n].label, positions_of(digits[n].at, lists)) for n in searched}
     digits = [whole(-n - 1, d.size) if n in sought else d for n, d in enumerate(digits)]
     shape = [len(d.at) for d in digits]
@@ -263,7 +266,7 @@ def contract(left: tuple[Any, list[int]], right: tuple[Any, list[int]], out: Seq
 
 
 def common_dtype(*arrays: Any) -> Any:
-    """The dtype of a sum or product, whatever promotion the user allows in their own code."""
+    """The dtype of a sum or product, independent of the promotion that the user allows in their own code."""
     if arrays and all(array.dtype == arrays[0].dtype for array in arrays):
         return arrays[0].dtype
     with jax.numpy_dtype_promotion("standard"):
@@ -271,7 +274,7 @@ def common_dtype(*arrays: Any) -> Any:
 
 
 def of_dtype(values: Any, dtype: Any) -> Any:
-    """Values as numbers of a dtype, and never of a weak type, which would give way to others."""
+    """Values converted to a dtype. The result never has a weak type, which would give way to others."""
     strong = values.dtype == dtype and not getattr(values, "weak_type", False)
     return values if strong else lax.convert_element_type(values, dtype)
 
@@ -284,7 +287,7 @@ def sum_out(values: Any, labels: list[int], keep: set[int]) -> tuple[Any, list[i
 
 
 def spread(values: Any, labels: list[int], out: Sequence[int], shape: Sequence[int]) -> jax.Array:
-    """Values laid out along the labels ``out``, repeated along those they lack."""
+    """Values laid out along the labels ``out``, and repeated along labels that they lack."""
     order = sorted(range(len(labels)), key=lambda n: out.index(labels[n]))
     values = transposed(values, order)
     if values.shape == tuple(shape):
@@ -308,7 +311,7 @@ def like(values: Any, number: float) -> np.ndarray:
     return np.asarray(number, values.dtype)
 
 
-# A zero that stands for no entry at all. To XLA it is zero; kernels spare the arithmetic with it.
+# A zero that stands for the absence of an entry. To XLA it is zero; kernels save arithmetic with it.
 NOTHING = "graphax_nothing"
 _nothing = _jax.define_number(NOTHING, 0)
 _told_apart: ContextVar[bool] = ContextVar("told_apart", default=False)
@@ -316,7 +319,7 @@ _told_apart: ContextVar[bool] = ContextVar("told_apart", default=False)
 
 @contextmanager
 def nothing_told_apart(told: bool = True) -> Iterator[None]:
-    """Whether what is traced now tells places without an entry from zeros: what may become a kernel does."""
+    """Set whether traced code distinguishes absent entries from zeros, as code that may become a kernel does."""
     before = _told_apart.set(told)
     try:
         yield
@@ -325,6 +328,6 @@ def nothing_told_apart(told: bool = True) -> Iterator[None]:
 
 
 def nothing_like(values: Any) -> Any:
-    """What is where a block has no entry, for blocks with values like these."""
+    """The value that stands for an absent entry, for blocks with values like these."""
     told = _told_apart.get() and jax.dtypes.issubdtype(values.dtype, np.inexact)
     return _nothing(values.dtype) if told else like(values, 0)

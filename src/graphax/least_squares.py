@@ -1,4 +1,4 @@
-"""Least squares: what a Gauss-Newton step needs, without the Jacobian."""
+"""Least squares: the normal equations of a Gauss-Newton step, without storing the Jacobian."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,11 +17,12 @@ from .trace import check_function
 
 
 class NormalEquations(NamedTuple):
-    """Normal equations of residuals r with Jacobian J and weights W; ``matrix @ step = -gradient`` is the Gauss-Newton
-    step.
+    """Normal equations of residuals r with Jacobian J and weights W.
+
+    The Gauss-Newton step solves ``matrix @ step = -gradient``.
 
     Attributes:
-        value: r, as the function returns it; with ``in_axes`` the residuals of all observations, along the first axis.
+        value: r, as the function returns it. With ``in_axes``, the residuals of all observations, along the first axis.
         matrix: JᵀWJ, exactly symmetric; rows and columns follow the flattened first argument.
         gradient: JᵀWr.
     """
@@ -40,19 +41,20 @@ def gauss_newton(
 ) -> Callable[..., NormalEquations]:
     """The normal equations of the residuals ``function`` with respect to its first argument.
 
-    Under ``jax.vmap`` it compiles to one kernel, which computes half of the matrix and keeps the Jacobian in registers.
+    Under ``jax.vmap`` the equations compile to one kernel, which computes half of the matrix and keeps the Jacobian in
+    registers.
 
     Args:
-        function: from a pytree of arrays, and further arguments, to a pytree of residuals.
-        in_axes: the axis of the observations for each further argument, or None, as in `jax.vmap`. `function` then
+        function: maps a pytree of arrays, and further arguments, to a pytree of residuals.
+        in_axes: the axis of the observations for each further argument, or None, as in `jax.vmap`. ``function`` then
             returns the residuals of one observation, and the equations are summed over all observations. In a kernel
             the sum is a loop, so the code does not grow with the number of observations.
         order: an elimination order for the Jacobian, as in `jacve`.
         backend: as in `kernel`.
 
     Returns:
-        A function with the arguments of ``function`` that returns `NormalEquations`. It takes ``weights`` too: one
-        number, or an array for each array of residuals.
+        A function with the arguments of ``function`` that returns `NormalEquations`. It also takes ``weights``: one
+        number, or one array per array of residuals.
     """
     check_function(function)
     check_backend(backend)
@@ -99,7 +101,7 @@ def _normal_equations(residuals: Callable, x: Any, weights: Any, order: Any) -> 
         raise GraphaxError("gauss_newton is for real residuals of real arguments")
     weighted = jacobian if weights is None else ravel_pytree(_broadcast(weights, value))[0][:, None] * jacobian
     products = jacobian.T @ weighted
-    # Mirrored, so that a kernel does not compute the other half.
+    # Mirror the upper triangle, so that a kernel does not compute the other half.
     above = np.tri(start.size, dtype=bool).T
     return NormalEquations(value, jnp.where(above, products, products.T), weighted.T @ flat)
 
@@ -121,7 +123,7 @@ def _first(argument: Any, axis: int) -> Any:
 def _of_observations(
     function: Callable, x: Any, args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], weights: Any
 ) -> Any:
-    """The weights of each observation, along the first axis; None for none."""
+    """The weights of each observation, along the first axis; None without weights."""
     if weights is None:
         return None
     mapped = jax.vmap(lambda *args: function(x, *args, **kwargs), in_axes=tuple(axes))
@@ -129,7 +131,7 @@ def _of_observations(
 
 
 def _broadcast(weights: Any, value: Any) -> Any:
-    """Weights as one number for each residual."""
+    """Weights as one number per residual."""
     if jax.tree_util.all_leaves([weights]) and jnp.ndim(weights) == 0:
         weights = jax.tree.map(lambda r: jnp.full(jnp.shape(r), weights), value)
     try:

@@ -1,7 +1,8 @@
 """Linear programs: the part of a derivative that tangents pass through.
 
-A `LinearMap` gives its Jacobian blocks in two ways. `push` sends identity blocks through the equations, one rule a
-primitive. `probe` applies the map to tangents and reads the values off, as few tangents as a known pattern allows.
+A `LinearMap` gives its Jacobian blocks in two ways. `push` sends identity blocks through the equations, with one rule
+per primitive. `probe` applies the map to tangents and reads off the values, with as few tangents as a known pattern
+allows.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """Equations that are linear in ``sources``; what else they read is known."""
+    """Equations that are linear in ``sources``. All other values that they read are known."""
 
     equations: tuple[JaxprEqn, ...]
     sources: tuple[Var, ...]
@@ -39,7 +40,7 @@ class LinearMap:
         return _jax.read_all(values, self.targets)
 
     def push(self, known: dict[Var, Any], whole: bool = True) -> dict[Pair, JacobianBlock]:
-        """The block of each (target, source); zero blocks are absent, and some may be patterns only.
+        """The block of each (target, source). Zero blocks are absent, and some blocks may be patterns only.
 
         With ``whole``, terms of small arrays become one structure.
         """
@@ -47,7 +48,7 @@ class LinearMap:
             var: {n: JacobianBlock.of(identity(_jax.shape(var), renaming=True))} for n, var in enumerate(self.sources)
         }
         for number, eqn in enumerate(self.equations):
-            # A loop counter beside a tangent is not known here, but no tangent either: nothing reaches it.
+            # A loop counter next to a tangent is not known here. It is no tangent either, so nothing reaches it.
             operands = [
                 None if isinstance(atom, Var) and atom in reached else _jax.read_all(known, [atom])[0]
                 for atom in eqn.invars
@@ -68,7 +69,7 @@ class LinearMap:
         }
 
     def probe(self, known: dict[Var, Any], patterns: dict[Pair, Structure]) -> dict[Pair, JacobianBlock]:
-        """The blocks with the given patterns, their values read off the map applied to a batch of tangents."""
+        """The blocks with the given patterns. Their values are read off the map applied to a batch of tangents."""
         if not patterns:
             return {}
         # Blocks of one source that need the same tangents share them.
@@ -92,7 +93,7 @@ class LinearMap:
         return blocks
 
     def _applied(self, known: dict[Var, Any], batches: Sequence[tuple[int, Any]]) -> list[Any]:
-        """The targets for all tangents of all batches, each batch being of one source with the others at zero."""
+        """The targets for all tangents of all batches. Each batch varies one source, with the others at zero."""
         inputs = []
         for number, var in enumerate(self.sources):
             pieces = [
@@ -113,14 +114,14 @@ def split(program: Program, sources: Sequence[Var], targets: Sequence[Atom]) -> 
 
 
 def probes(patterns: Sequence[Structure]) -> int:
-    """How many tangents the largest of these patterns needs."""
+    """The number of tangents that the largest of these patterns needs."""
     return max(prod(s.sizes[n] for n in set(labels_of(s.inp)) - set(labels_of(s.out))) for s in patterns)
 
 
 def _local_blocks(
     eqn: JaxprEqn, position: int, operands: Sequence[Any], moving: tuple[bool, ...], number: int
 ) -> list[JacobianBlock | None]:
-    """The blocks of an equation's results by one operand that it is linear in."""
+    """The blocks of an equation's results with respect to one operand that it is linear in."""
     operand = eqn.invars[position]
     call = LinearCall(
         eqn.primitive.name,
@@ -136,7 +137,7 @@ def _local_blocks(
     if not prod(call.shape):
         return [None] * len(eqn.outvars)
     blocks = apply_rule(call)
-    # A complex number is a pair of real ones; rules speak of its position only.
+    # A complex number is a pair of real ones, and rules only tell its position.
     if any(_jax.is_complex(atom.aval) for atom in (operand, *eqn.outvars)):
         blocks = [block and as_pattern(block) for block in blocks]
     carries = [prod(_jax.shape(var)) > 0 and _jax.is_differentiable(var.aval) for var in eqn.outvars]
@@ -146,7 +147,7 @@ def _local_blocks(
 def _extend(
     into: dict[int, JacobianBlock], block: JacobianBlock, before: dict[int, JacobianBlock], whole: bool
 ) -> None:
-    """Add ``block`` after each of the blocks ``before`` to those already in ``into``."""
+    """Add the products of ``block`` with each of the blocks ``before`` to those already in ``into``."""
     for source, earlier in before.items():
         product = compose(block, earlier, whole)
         if product is not None:

@@ -1,8 +1,9 @@
-"""Loops as edges: what becomes of structures on the way through, and what that costs. No values.
+"""Loops as edges: the structures and the costs of passing other edges through them. No values.
 
-The body of a loop is a graph of its own. Pushing an edge through the loop carries a Jacobian along: in every step the
-body is eliminated *together with* it, its columns being the inputs of the step's plan. Pulling carries adjoints
-backwards in the same way. What is carried has one structure in all steps: the fixed point of one step.
+The body of a loop is a graph of its own. Pushing an edge through the loop carries a Jacobian along. In every step the
+body is eliminated *together with* this Jacobian, whose columns are the inputs of the plan of the step. Pulling carries
+adjoints backward in the same way. The carried Jacobian has the same structure in all steps: the fixed point of one
+step.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,9 +22,9 @@ from .structure import Structure, dense
 from .sums import hull
 from .terms import AnyStructure, pattern_of, transposed
 
-# A structure that keeps growing after this many steps is taken for dense.
+# A structure that keeps growing after this many steps is treated as dense.
 _MOST_ROUNDS = 12
-# A body is planned by the cheapest of these.
+# A body is planned by the cheapest of these presets.
 _ORDERS = ("rev", "fwd", "markowitz", "preelim_rev")
 
 Structures = dict[Key, AnyStructure]
@@ -31,19 +32,19 @@ Structures = dict[Key, AnyStructure]
 
 @dataclass(frozen=True)
 class Way:
-    """How to pass through a loop.
+    """A plan for passing an edge through a loop.
 
-    Keys are (input of the body, member of what is behind the loop) if pushed, and (member of what is before it, output
-    of the body) if pulled; of ``summed`` the second is an input.
+    If pushed, keys are (input of the body, member of the edge's source). If pulled, keys are (member of the edge's
+    target, output of the body); in ``summed``, the second part is an input.
 
     Attributes:
-        graph: the body, together with what enters it.
-        order, plan: those of one step.
-        time: how what goes over time is told from what does not.
-        ends: the vertex of each member of what is behind or before the loop.
-        elements: how what goes over time is read step by step.
-        carried: the structures of what is carried from step to step.
-        summed: when pulled, those of what is summed over all steps.
+        graph: the body, together with the edges that enter it.
+        order, plan: the order and the plan of one step.
+        time: distinguishes structures over time from all others.
+        ends: the vertex of each member of the edge's source (pushed) or target (pulled).
+        elements: how edges over time are read step by step.
+        carried: the structures that are carried from step to step.
+        summed: when pulled, the structures that are summed over all steps.
     """
 
     graph: ComputationGraph
@@ -58,17 +59,17 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Loop(Passage):
-    """A loop between the bundle of its operands and that of its results.
+    """A loop between the bundle of its operands and the bundle of its results.
 
-    Members are numbered as the operands and results of its equation are, and so are the inputs and outputs of its
-    body: constants, carries, elements; carries, outputs.
+    Members are numbered like the operands and results of its equation, and so are the inputs and outputs of its body.
+    Inputs are constants, carries and elements; outputs are carries and per-step outputs.
 
     Attributes:
         body: the derivation of one step.
-        constants, carries: how many of the inputs are constants, and how many are carried.
-        length: how many steps there are.
-        backward: whether it begins with the last element.
-        order: of a step, together with what enters it; None for the cheapest of a few presets.
+        constants, carries: the number of inputs that are constants, and that are carried.
+        length: the number of steps.
+        backward: whether the loop begins with the last element.
+        order: the order of a step, together with the edges that enter it; None for the cheapest of a few presets.
     """
 
     body: Any
@@ -87,11 +88,11 @@ class Loop(Passage):
         return hash(self._content)
 
     def __eq__(self, other):
-        """As of graphs: equal if edges pass through both in the same way."""
+        """Loops are equal if edges pass through both in the same way, like graphs with the same plans."""
         return isinstance(other, Loop) and self._content == other._content
 
     def __getstate__(self):
-        # The program of a body belongs to the process that traced it; elsewhere loops are only planned.
+        # The program of a body belongs to the process that traced it; other processes only plan loops.
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"body": _Body(self.graph)}
 
     def __str__(self):
@@ -201,7 +202,7 @@ class Loop(Passage):
         return self._passing(results, Way(graph, order, plan, time, ends, elements, carried, summed), False)
 
     def _planned(self, graph: ComputationGraph, way: str) -> tuple[Order, Plan]:
-        """The order and the plan of a step: those given, or the cheapest of the presets."""
+        """The order and the plan of a step: the given order, or the cheapest of the presets."""
         given = self.order
         if given is None:
             return planned(graph)
@@ -219,7 +220,7 @@ class Loop(Passage):
             return None
         cost, raw = way.plan.cost(), way.plan.cost("raw")
         additions = cost.additions + sum(structure.stored for structure in way.summed.values())
-        # Going back needs what going forward has come by.
+        # The backward pass needs the local blocks of the forward pass.
         kept = 0 if forward else sum(edge.stored for edge in map(self.graph.edges.get, way.plan.operands) if edge)
         return Passing(
             Bundle.of(results),
@@ -236,7 +237,7 @@ class Loop(Passage):
 
 @dataclass(frozen=True)
 class _Body:
-    """What is left of a derivation where there is no program."""
+    """A stand-in for a derivation in a process without the program."""
 
     graph: ComputationGraph
 
@@ -249,7 +250,7 @@ def _plain(edge: AnyEdge) -> AnyStructure:
 def _fixed_point(
     start: Structures, known: Structures, step: Callable[[Structures], Iterable[tuple[Key, AnyStructure]]]
 ) -> dict[Key, Structure]:
-    """The smallest structures that hold the start and what a step makes of them and of what is known."""
+    """The smallest structures that contain the start and the results of a step applied to them and to ``known``."""
     reached = {key: pattern_of(structure) for key, structure in start.items()}
     for _ in range(_MOST_ROUNDS):
         grown = dict(reached)
@@ -263,14 +264,14 @@ def _fixed_point(
 
 
 def _ends(edges: Iterable[Key], side: int, first: int, step: int) -> dict[int, int]:
-    """A vertex for each member on one side of edges."""
+    """A vertex per member on one side of the edges."""
     return {member: first + step * n for n, member in enumerate(sorted({key[side] for key in edges}))}
 
 
 def _extended(
     graph: ComputationGraph, edges: Mapping[tuple[int, int], AnyStructure], ends: Iterable[int], kind: str
 ) -> ComputationGraph:
-    """A graph with edges from new inputs into its own, or from its outputs to new ones."""
+    """A graph with edges from new inputs into its own inputs, or from its outputs to new outputs."""
     ends = tuple(ends)
     inputs, outputs = (ends, graph.outputs) if kind == "input" else (graph.inputs, ends)
     kept = pruned({**graph.edges, **edges}, set(inputs), set(outputs))
@@ -283,7 +284,7 @@ def _extended(
 
 
 def planned(graph: ComputationGraph, whole: bool = True) -> tuple[Order, Plan]:
-    """The cheapest of some presets for a body, and its plan."""
+    """The cheapest of a few presets for a body, and its plan."""
     orders = [Order.of(name, graph) for name in _ORDERS]
     if whole and not graph.has_loops:
         prices = prices_of(graph)
@@ -293,7 +294,7 @@ def planned(graph: ComputationGraph, whole: bool = True) -> tuple[Order, Plan]:
 
 
 def _end_vertices(edges: Mapping[tuple[int, int], AnyStructure], ends: Sequence[int], kind: str) -> dict[int, Vertex]:
-    """New inputs, or new outputs, of the shapes that their edges have."""
+    """New inputs or new outputs with the shapes of their edges."""
     if kind == "input":
         shapes = {source: structure.inp_shape for (_, source), structure in edges.items()}
     else:

@@ -1,7 +1,7 @@
 """Orders that go forward through one part of a graph and in reverse through the other.
 
-A cut is a set of values that all of the rest is computed from. Reverse mode is cheap for the part before a narrow cut,
-and forward mode for the part behind it. The values of the cut itself join both parts.
+A cut is a set of values from which everything after it is computed. Reverse mode is cheap for the part before a narrow
+cut, and forward mode for the part behind it. The values of the cut itself join both parts.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
-# How many cuts are tried, no two of them nearer than this part of the graph.
+# The number of cuts to try, and the smallest distance between two of them as a fraction of the graph.
 _CUTS, _APART = 4, 1 / 8
 
 
 def mixed_orders(graph: ComputationGraph) -> Iterator[tuple[int, ...]]:
-    """Orders that cut the graph in two where it is narrow, and take each part forward or in reverse."""
+    """Yield orders that cut the graph in two where it is narrow, and take each part forward or in reverse."""
     vertices, last = graph.intermediates, _last_uses(graph)
     for place in islice(_apart(graph), _CUTS):
         first, second = vertices[:place], vertices[place:]
@@ -32,7 +32,7 @@ def mixed_orders(graph: ComputationGraph) -> Iterator[tuple[int, ...]]:
 
 
 def _apart(graph: ComputationGraph) -> Iterator[int]:
-    """Places between intermediate vertices, the narrowest first, that are far from each other."""
+    """Yield places between intermediate vertices that are far from each other, narrowest first."""
     vertices, taken = graph.intermediates, list[int]()
     for _, vertex in sorted((width, vertex) for vertex, width in widths(graph).items()):
         place = bisect_right(vertices, vertex)
@@ -42,7 +42,7 @@ def _apart(graph: ComputationGraph) -> Iterator[int]:
 
 
 def widths(graph: ComputationGraph) -> dict[int, int]:
-    """For each intermediate vertex, the elements of all values up to it that are used behind it."""
+    """Per intermediate vertex, the number of elements of all values up to it that are used after it."""
     size = {number: prod(vertex.shape) for number, vertex in graph.vertices.items()}
     last = _last_uses(graph)
     ending: dict[int, int] = {}

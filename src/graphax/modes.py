@@ -22,19 +22,19 @@ FORWARD, REVERSE = "jax.jacfwd", "jax.jacrev"
 
 
 def arithmetic(program: Program) -> int:
-    """About how many statements a program has where arrays are taken apart: what only moves elements has none."""
+    """The approximate number of statements of a program on single numbers. Moving elements takes none."""
     equations = _jax.all_equations(program.equations)
     return sum(elements_of_equation(eqn) for eqn in equations if not only_renames(eqn.primitive.name))
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """A mode of JAX; as a program from flat arguments to flat outputs and a dense Jacobian, like an `Accumulation`.
+    """A mode of JAX, as a program from flat arguments to flat outputs and a dense Jacobian, like an `Accumulation`.
 
     Attributes:
         traced: the function.
-        first: outputs before the one of this number are left out.
-        name: of the mode.
+        first: outputs before this number are left out.
+        name: the name of the mode.
     """
 
     traced: Traced
@@ -62,7 +62,7 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class PlainMode(Mode):
-    """All passes side by side, as JAX itself has them."""
+    """All passes side by side, as in JAX itself."""
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
         def outputs(*args: Any) -> tuple[list[Any], list[Any]]:
@@ -76,7 +76,7 @@ class PlainMode(Mode):
 
 @dataclass(frozen=True, eq=False)
 class Passes(Mode):
-    """One pass after the other, in a loop: code for one of them is short, and as quick as that of all in a kernel."""
+    """One pass after the other, in a loop. The code of one pass is short, and in a kernel just as fast."""
 
     @property
     def label(self) -> str:
@@ -84,7 +84,7 @@ class Passes(Mode):
 
     @cached_property
     def is_possible(self) -> bool:
-        """Whether there is a loop, of numbers of one type."""
+        """Whether there is more than one pass, and all numbers have the same dtype."""
         return self.count > 1 and has_one_type(self.traced) and Mode(self.traced).is_possible
 
     @property
@@ -101,7 +101,7 @@ class Passes(Mode):
         return [_jax.shape(atom) for atom in self.traced.program.inputs]
 
     def _matrix(self, *args: Any) -> tuple[list[Any], Any]:
-        """The outputs, and the Jacobian of all of them by all arguments as one matrix."""
+        """The outputs, and their Jacobian with respect to all arguments as one matrix."""
 
         def outputs(x: Any) -> tuple[Any, list[Any]]:
             found = self.traced.program(*apart(x, self._given))
@@ -123,7 +123,7 @@ class ThreadPasses(Passes):
     """Passes side by side, each in a thread of a GPU.
 
     The kernel returns the whole matrix, because threads can only share a loop that writes whole arrays. `finished` cuts
-    it into blocks.
+    the matrix into blocks.
     """
 
     @property
@@ -140,7 +140,7 @@ class ThreadPasses(Passes):
 
 
 def has_one_type(traced: Traced) -> bool:
-    """Whether all arguments and results that are differentiated are numbers of the same type."""
+    """Whether all differentiated arguments and results have the same dtype."""
     ends = (*traced.program.inputs, *traced.program.outputs[: traced.out_count])
     return len({_jax.dtype(atom) for atom in ends}) == 1
 
@@ -154,12 +154,12 @@ def seeds(x: Any) -> Any:
 
 
 def apart(x: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """A vector as arrays of these shapes, one after the other."""
+    """Split a vector into arrays of the given shapes."""
     return [jnp.reshape(x[begin:end], shape) for shape, begin, end in _ranges(shapes)]
 
 
 def blocks_of(matrix: Any, rows: Sequence[tuple[int, ...]], columns: Sequence[tuple[int, ...]]) -> list[list[Any]]:
-    """A matrix as blocks, by the shapes of what its rows and its columns stand for."""
+    """Split a matrix into blocks, given the shapes that its rows and its columns stand for."""
     return [
         [jnp.reshape(matrix[top:end, left:right], (*out, *inp)) for inp, left, right in _ranges(columns)]
         for out, top, end in _ranges(rows)
@@ -167,6 +167,6 @@ def blocks_of(matrix: Any, rows: Sequence[tuple[int, ...]], columns: Sequence[tu
 
 
 def _ranges(shapes: Sequence[tuple[int, ...]]) -> list[tuple[tuple[int, ...], int, int]]:
-    """Each shape, with where its elements begin and end among those of all."""
+    """Each shape, with the range of its elements among those of all shapes."""
     ends = [0, *accumulate(map(prod, shapes))]
     return [(shape, *ends_of) for shape, ends_of in zip(shapes, pairwise(ends), strict=True)]

@@ -1,4 +1,4 @@
-"""Packages that import their modules when something of them is asked for, and modules that have moved."""
+"""Packages that import their modules on first use, and modules that have moved."""
 
 import sys
 import warnings
@@ -10,9 +10,10 @@ from typing import Any
 
 
 def lazily(package: str, places: Mapping[str, Sequence[str]], extra: Callable[[str], str] | None = None) -> Callable:
-    """The ``__getattr__`` of a package whose names are in the modules ``places``, by module; it finds modules as well.
+    """The ``__getattr__`` of a package that imports names and modules on first use.
 
-    If a module needs a package that is not installed, ``extra`` of the module's name says which extra has it.
+    ``places`` maps each module to the names it defines. If a module needs a package that is not installed, ``extra``
+    maps the name of the module to the extra that provides it.
     """
     homes = {name: module for module, names in places.items() for name in names}
 
@@ -35,7 +36,7 @@ def lazily(package: str, places: Mapping[str, Sequence[str]], extra: Callable[[s
 
 
 class Moved(ModuleType):
-    """Stands where a module was, and answers with what other modules have now."""
+    """Stands in for a module that has moved, and looks names up in the modules that have them now."""
 
     def __init__(self, name: str, *places: str):
         super().__init__(name, f"Moved to {' and '.join(places)}.")

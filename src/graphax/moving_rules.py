@@ -1,4 +1,4 @@
-"""Rules for primitives that move entries about, to places that shapes and parameters tell."""
+"""Rules for primitives that move entries to places given by shapes and parameters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,7 +50,7 @@ def _reshape(call):
 
 
 def _common_radices(first: Sequence[int], second: Sequence[int]) -> list[int] | None:
-    """Digits of which both shapes are groups, most significant first; None if there are none."""
+    """Digits that both shapes can be grouped from, most significant first; None if there are none."""
     a, b = [n for n in first if n != 1], [n for n in second if n != 1]
     radices = []
     while a and b:
@@ -104,7 +104,7 @@ def _concatenate(call):
 
 
 def _into(call: LinearCall, axis: int, start: int) -> JacobianBlock:
-    """The operand written into the result from ``start`` on along one axis."""
+    """The block of an operand that is written into the result from ``start`` on along one axis."""
     out: list[Any] = list(range(len(call.shape)))
     out[axis] = axis_along(axis, progression(start, 1, call.shape[axis]), call.out_shape[axis])
     return call.renaming(out, range(len(call.shape)))

@@ -1,7 +1,7 @@
 """Patterns of linear loops, branches and solves.
 
-The body of a `scan`, `while`, `cond` or linear solve is a linear program itself. Pushing patterns through it shows
-which entries it keeps apart, so that a batch stays block diagonal through control flow. Values are then found by
+The body of a `scan`, `while`, `cond` or linear solve is itself a linear program. Pushing patterns through it shows
+which entries it keeps apart, so a batch stays block diagonal through control flow. The values are then found by
 applying the whole equation to tangents.
 """
 
@@ -22,15 +22,15 @@ from .terms import pattern_of
 
 Patterns = dict[Pair, Structure]
 
-# A loop whose pattern keeps growing after this many rounds is taken for dense.
+# A loop whose pattern keeps growing after this many rounds is treated as dense.
 _MAX_ROUNDS = 12
 
 
 @remembered(1024)
 def body_patterns(body: Any, moving: tuple[bool, ...]) -> Patterns:
-    """For (output, input) the pattern of a jaxpr that is linear in its ``moving`` inputs; zero ones are absent.
+    """The pattern of a jaxpr that is linear in its ``moving`` inputs, by (output, input). Zero patterns are absent.
 
-    Remembered, because a rule asks for each operand in turn and loops may be nested.
+    The result is cached, because a rule is called once per operand and loops may be nested.
     """
     program = _jax.inlined(body)
     sources = [var for var, moves in zip(program.inputs, moving, strict=True) if moves]
@@ -65,7 +65,7 @@ def _after(outer: Structure | None, inner: Structure | None) -> Structure | None
 
 
 def _stacked(structure: Structure | None, length: int, out: bool = False, inp: bool = False) -> Structure | None:
-    """The pattern with a leading axis over iterations on either side, or on both: each iteration by itself."""
+    """The pattern with a leading axis over iterations on one or both sides. Iterations do not mix."""
     if structure is None:
         return None
     label = len(structure.sizes)
@@ -105,7 +105,7 @@ def _scan(call: LinearCall):
     constants, carries = _jax.scan_counts(call.params)
     length = call.params["length"]
     if length == 0:
-        # Carries leave as they came, and there are no outputs.
+        # Carries pass through unchanged, and there are no outputs.
         same = JacobianBlock.of(identity(call.shape))
         return [same if constants + n == call.position else None for n in range(len(call.out_shapes))]
     body = _loop_body(call.params["jaxpr"], call.moving, constants, carries)
@@ -141,7 +141,7 @@ def _while(call: LinearCall):
 
 
 def _loop_body(body: Any, moving: Sequence[bool], constants: int, carries: int) -> Patterns:
-    """The patterns of a loop's body, with all carries moving that an iteration can set in motion."""
+    """The patterns of a loop body, with every carry moving that an iteration can make depend on a moving input."""
     moving = list(moving)
     while True:
         patterns = body_patterns(body, tuple(moving))
@@ -155,7 +155,7 @@ def _loop_body(body: Any, moving: Sequence[bool], constants: int, carries: int) 
 def _carried_through(
     call: LinearCall, body: Patterns, constants: int, carries: int, length: int | None, skipped: int = 0
 ) -> dict[int, Structure] | None:
-    """How each carry can depend on the operand after any number of iterations; None if that does not settle."""
+    """How each carry can depend on the operand after any number of iterations; None if this does not converge."""
     position = call.position - skipped
     start: dict[int, Structure] = {}
     for c in range(carries):

@@ -54,7 +54,7 @@ def written(
     for name, size in zip(on, values.shape, strict=True):
         if size != 1 and (name not in numbers or sizes[numbers[name]] != size):
             raise ValueError(f"the values have size {size} along label {name!r}, which no axis of the block has")
-    # Values of size 1 along an axis are repeated along it, as everywhere in NumPy.
+    # As in NumPy, values of size 1 along an axis are repeated along it.
     here = [numbers[name] for name, n in zip(on, values.shape, strict=True) if n != 1]
     values = reshaped(values, [n for n in values.shape if n != 1])
     result, old = canonical(out_axes, inp_axes, sizes, here, None)

@@ -1,4 +1,4 @@
-"""What is left to XLA, and why: shown where the user asks for it."""
+"""Warnings about Jacobians that are left to XLA, shown on request."""
 
 import os
 import warnings
@@ -9,7 +9,7 @@ _shown: set[str] = set()
 
 
 def left_to_xla(reason: str) -> None:
-    """Say once, under ``GRAPHAX_WARN=1``, why a Jacobian is no kernel. `graphax.explain` always says it."""
+    """Warn once under ``GRAPHAX_WARN=1`` why a Jacobian is not a kernel. `graphax.explain` always tells the reason."""
     if os.environ.get(WARN_VARIABLE, "0") != "0" and reason not in _shown:
         _shown.add(reason)
         warnings.warn(f"graphax leaves a Jacobian to XLA: {reason}", stacklevel=3)

@@ -1,4 +1,4 @@
-"""Elimination orders: objects with a fingerprint, and all ways to name one."""
+"""Elimination orders with fingerprints, and all ways to specify one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Order:
     """An elimination order for one graph.
 
     Attributes:
-        vertices: the numbers of the vertices, first eliminated first.
-        fingerprint: that of the graph it was made for; empty for an order of unknown origin.
+        vertices: the numbers of the vertices, in order of elimination.
+        fingerprint: the fingerprint of the graph that the order was made for; empty for an order of unknown origin.
         finder, seed, cost, bound: the origin of the order, and its known cost and bound.
         simplified: True if the vertex numbers are those of the simplified graph.
-        form: that of the graph, see `ComputationGraph.form`; empty if it is not known. An order also fits a graph of
-            this form with other numbers, for which more or fewer arguments were known when it was traced.
-        bodies: orders for the bodies of loops, each with the vertex at whose elimination the loop is passed; may be
+        form: the form of the graph, see `ComputationGraph.form`; empty if unknown. An order also fits a graph of the
+            same form with other vertex numbers, which results if more or fewer arguments are known when it is traced.
+        bodies: orders for the bodies of loops, each with the vertex at whose elimination the loop is passed. May be
             given as a dictionary. Steps of other loops are planned by the cheapest of a few presets.
     """
 
@@ -80,8 +80,8 @@ class Order:
     def of(order: OrderLike, graph: ComputationGraph) -> Order:
         """Turn any specification of an order into an `Order` that fits ``graph``.
 
-        A preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a finder: any function from
-        a graph to one of the last two.
+        A specification is a preset name, a path to a saved order, an `Order`, a sequence of vertex numbers, or a
+        finder: any function that maps a graph to one of the last two.
         """
         order = loaded(order)
         if isinstance(order, str):
@@ -92,7 +92,7 @@ class Order:
         return _checked(found if isinstance(found, Order) and found.fingerprint else _explicit(found, graph), graph)
 
     def fits(self, graph: ComputationGraph) -> bool:
-        """Whether the order was made for this graph, for one of the same form, or for none in particular."""
+        """Whether the order was made for this graph, for one of the same form, or for no graph in particular."""
         return self.fingerprint in ("", graph.fingerprint) or self.form == graph.form
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ def loaded(order: Any) -> Any:
 
 
 def _bodies(given: Any) -> tuple[tuple[int, Order], ...]:
-    """Orders of bodies by vertex, ascending; those from a file are still plain data."""
+    """Orders of bodies by vertex, ascending. Orders from a file are still plain data here."""
     pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
     try:
         found = {index(vertex): body if isinstance(body, Order) else Order(**body) for vertex, body in pairs}
@@ -133,7 +133,7 @@ def _explicit(order: Any, graph: ComputationGraph) -> Order:
             f"cannot read {order!r} as an elimination order. It is one of: a preset ({', '.join(PRESETS)}), a sequence "
             f"of vertex numbers, an Order, the path of a saved one (*.json), or a function of the graph."
         ) from None
-    # Vertices that do not matter to this Jacobian are legal: an order for all inputs serves fewer.
+    # Vertices that are irrelevant to this Jacobian are allowed: an order for all inputs also serves fewer inputs.
     absent = {v for v in vertices if 1 <= v <= graph.numbered and v not in graph.vertices}
     _check_repeats(vertices)
     known = order if isinstance(order, Order) else Order(vertices, finder="explicit")
@@ -166,7 +166,7 @@ def _checked(order: Order, graph: ComputationGraph) -> Order:
 
 
 def _renumbered(order: Order, graph: ComputationGraph) -> Order:
-    """The order for a graph of the same form: both have the same vertices in the same sequence, under other numbers."""
+    """The order for a graph of the same form, which has the same vertices in the same sequence under other numbers."""
     numbers = dict(zip(sorted(order.vertices), graph.intermediates, strict=False))
     bodies = tuple((numbers.get(vertex, vertex), body) for vertex, body in order.bodies)
     return replace(order, vertices=tuple(numbers.get(v, v) for v in order.vertices), bodies=bodies)

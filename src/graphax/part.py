@@ -1,8 +1,8 @@
 """One term of a Jacobian block with its values.
 
-Three operations on value arrays carry everything: `view` reads an array by labels, `place` is its inverse and
-writes labelled values into a larger array of zeros, `contract` multiplies and sums. None of the first two does
-arithmetic, so the multiplications and additions executed are those that `graphax.structure` counts.
+Three operations on value arrays carry everything. `view` reads an array by labels. `place` is its inverse: it writes
+labelled values into a larger array of zeros. `contract` multiplies and sums. The first two do no arithmetic, so the
+executed multiplications and additions are those that `graphax.structure` counts.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -39,8 +39,8 @@ from .products import Product
 from .structure import Recast, Structure, dense, freed, renamed, turned
 from .sums import Refinement, Sum, Union
 
-# XLA takes several times as long for entries by their places as for a choice between two arrays.
-# Columns of at least so many entries, and at most so many of them, are put side by side by choices.
+# XLA takes several times as long to read entries by position as to choose between two arrays.
+# Columns of at least this many entries, and at most this many columns, are put side by side by choices.
 _LONG_COLUMN, _MOST_COLUMNS = 64, 16
 _LONG_TO_GATHER = 1 << 16
 
@@ -48,7 +48,7 @@ _LONG_TO_GATHER = 1 << 16
 @partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Truth values along some of a block's labels: entries where they are false are zero, whatever the values hold."""
+    """Truth values along some labels of a block. Entries where they are false are zero, whatever the values hold."""
 
     where: Any
     labels: tuple[int, ...]
@@ -57,15 +57,15 @@ class Mask:
 @partial(jax.tree_util.register_dataclass, data_fields=["values", "masks", "lists"], meta_fields=["structure", "dtype"])
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A structure and the values it speaks of.
+    """A structure with its values.
 
     Attributes:
-        structure: which entries there are and how they are labelled.
-        values: the numbers, one axis a label of ``structure.values``; None if the structure knows its coefficient.
-            None without a known coefficient means that the values are not computed yet.
-        dtype: the dtype of the numbers, where the values do not say it.
-        masks: what is still to be applied to the values.
-        lists: the positions that the structure names and that are known only when run.
+        structure: the entries and their labels.
+        values: the numbers, with one axis per label of ``structure.values``; None if the structure knows its
+            coefficient. None without a known coefficient means that the values are not computed yet.
+        dtype: the dtype of the numbers, if the values do not determine it.
+        masks: the masks that are still to be applied to the values.
+        lists: the positions known only at run time, by the names in the structure.
     """
 
     structure: Structure
@@ -97,14 +97,14 @@ class Part:
         return lax.convert_element_type(self.placed(self.structure.out + self.structure.inp), dtype)
 
     def positions(self, flat: bool) -> list[Any]:
-        """For each number in `data` its position along each axis; with ``flat`` of the flattened output and input."""
+        """The position of each number in `data` along each axis, or in the flattened output and input with ``flat``."""
         sizes, find = self.structure.sizes, partial(positions_of, lists=self.lists)
         out, inp = self.structure.out, self.structure.inp
         sides = [out, inp] if flat else [(axis,) for axis in out + inp]
         return [flat_positions(side, range(len(sizes)), sizes, find) for side in sides]
 
     def data(self, dtype: Any) -> jax.Array:
-        """A number for each value of all labels: those that are stored, and repetitions of them."""
+        """One number per combination of label values: the stored numbers, with repetitions."""
         sizes = self.structure.sizes
         numbers = lax.broadcast_in_dim(settled(self).coefficient(), sizes, self.structure.values)
         return lax.convert_element_type(reshaped(numbers, (prod(sizes),)), dtype)
@@ -129,7 +129,7 @@ class Part:
 
 
 def mirrored(block: Part) -> Part:
-    """A part whose values equal those of its transpose, where that has the same structure."""
+    """A part whose values equal those of its transpose, if the transpose has the same structure."""
     structure, order = turned(block.structure)
     if block.values is None or block.structure != structure:
         return block
@@ -141,19 +141,19 @@ def mirrored(block: Part) -> Part:
     if places.size > _LONG_TO_GATHER:
         values = lax.select(places <= others, values, lax.transpose(values, order))
     else:
-        # Of a choice between two halves XLA may compute each, and round them differently.
+        # For a choice between two halves, XLA may compute both and round them differently.
         values = jnp.take(jnp.ravel(values), np.minimum(places, others), mode="clip")
     return replace(block, values=values, masks=())
 
 
 def matrix(array: jax.Array, rows: int) -> Part:
-    """A dense array as a block of which the first so many axes are the output's."""
+    """A dense array as a block whose output axes are the first ``rows`` axes of the array."""
     structure = dense(array.shape[:rows], array.shape[rows:])
     return Part(structure, reshaped(array, structure.value_shape))
 
 
 def scaled(block: Part, factor: Any) -> Part:
-    """A part times a number, or an array without axes. A number that is known stays one."""
+    """A part times a number or an array without axes. A known coefficient times a known number stays known."""
     known = block.structure.scale
     if known == 0.0:
         return block
@@ -166,14 +166,14 @@ def scaled(block: Part, factor: Any) -> Part:
 
 
 def perform(operation: Product | Sum | Union, left: Part, right: Part) -> Part:
-    """A product or a sum that the algebra has worked out."""
+    """Carry out a product or a sum that the algebra has worked out."""
     if isinstance(operation, Product):
         return multiply(operation, left, right)
     return accumulate(operation, left, right) if isinstance(operation, Sum) else _united(operation, left, right)
 
 
 def multiply(product: Product, left: Part, right: Part) -> Part:
-    """A composition that `structure.compose` has worked out."""
+    """Carry out a composition that `structure.compose` has worked out."""
     lists = {**left.lists, **right.lists}
     if product.structure.scale is not None or left.is_pattern or right.is_pattern:
         return Part(product.structure, None, lists=_named(product.structure, lists))
@@ -194,7 +194,7 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
             if not product.compactions:
                 return Part(product.structure, where, dtype, lists=_named(product.structure, lists))
             factors = [(lax.convert_element_type(where, dtype), list(out))]
-        # A mask along a label that is summed selects before the sum, on both sides where both have its labels.
+        # A mask along a summed label selects before the sum, in both factors if both have its labels.
         early = [mask for mask in masks if not set(mask.labels) <= set(out)]
         factors = [(_selected(values, labels, early), labels) for values, labels in factors]
     if len(factors) == 2:
@@ -213,7 +213,7 @@ def multiply(product: Product, left: Part, right: Part) -> Part:
 
 
 def _named(structure: Structure, lists: Lists) -> Lists:
-    """Of all lists those that a structure speaks of."""
+    """The lists that a structure names."""
     return {name: lists[name] for name in sorted(structure.names, key=repr)}
 
 
@@ -225,9 +225,9 @@ def _guard(axis: Axis, lists: Lists) -> tuple[Any, list[int]]:
 
 
 def _compacted(operation: Product | Union, values: Sequence[Any], wheres: Sequence[Any] | None, lists: Lists) -> Part:
-    """Pieces of values, those of the same entries summed.
+    """A part made of pieces of values, in which values of the same entry are summed.
 
-    An entry is masked if all of its values are, by the truth values ``wheres``.
+    An entry is masked if all of its values are masked, according to the truth values ``wheres``.
     """
     labels = operation.structure.values
     masks = () if wheres is None else (Mask(_in_groups(operation, wheres), labels),)
@@ -236,7 +236,7 @@ def _compacted(operation: Product | Union, values: Sequence[Any], wheres: Sequen
 
 
 def _in_groups(operation: Product | Union, pieces: Sequence[Any]) -> Any:
-    """Pieces as one array, in which values of the same entries are summed."""
+    """Pieces as one array, in which values of the same entry are summed."""
     labels, steps = operation.structure.values, operation.compactions
     if isinstance(operation, Union) and (not steps or steps[0].label != operation.label):
         pieces = [lax.concatenate(pieces, labels.index(operation.label))]
@@ -247,24 +247,25 @@ def _in_groups(operation: Product | Union, pieces: Sequence[Any]) -> Any:
 
 
 def _shape_before(product: Product) -> tuple[int, ...]:
-    """The shape of a product's values before those of the same entries are summed."""
+    """The shape of the values of a product before values of the same entry are summed."""
     lengths = {step.label: len(step.groups) for step in product.compactions}
     structure = product.structure
     return tuple(lengths.get(label, structure.sizes[label]) for label in structure.values)
 
 
 def selects(block: Part) -> bool:
-    """True if masks are all or part of a block's values."""
+    """True if a block has masks, or if its values are truth values."""
     return bool(block.masks) or (block.values is not None and block.values.dtype == bool)
 
 
 def _numbers_and_masks(
     factors: Sequence[tuple[Any, list[int]]], out: Sequence[int], unscaled: bool, dtype: Any
 ) -> tuple[list[tuple[Any, list[int]]], list[Mask]]:
-    """Factors that are arithmetic, and those that only select.
+    """Split factors into numbers and masks.
 
-    Truth values become numbers of type ``dtype`` where they are summed by themselves, along labels that the product
-    lacks and that no factor of numbers could be selected along, and where they are all there is to scale.
+    Truth values become numbers of type ``dtype`` in two cases. One is that they are summed by themselves, along labels
+    that the product lacks and along which no factor of numbers could be selected. The other is that they are the only
+    factors and a scale has to be applied.
     """
     numbers = [(values, labels) for values, labels in factors if values.dtype != bool]
     carried = set(numbers[0][1]) if numbers else set()
@@ -287,7 +288,7 @@ def _viewed(mask: Mask, block: Part, axes: Sequence[Axis], lists: Lists) -> Mask
 
 
 def _together(masks: Sequence[Mask], labels: Sequence[int], shape: Sequence[int]) -> Any:
-    """Where all masks let values through."""
+    """True where all masks let values through."""
     wheres = [spread(mask.where, list(mask.labels), labels, shape) for mask in masks]
     result = wheres[0]
     for where in wheres[1:]:
@@ -296,7 +297,7 @@ def _together(masks: Sequence[Mask], labels: Sequence[int], shape: Sequence[int]
 
 
 def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
-    """Values that are zero where a mask with no other labels than theirs says so."""
+    """Values with zeros where a mask is false. Masks with labels that the values lack are ignored."""
     masks = [mask for mask in masks if set(mask.labels) <= set(labels)]
     if not masks:
         return values
@@ -304,7 +305,7 @@ def _selected(values: Any, labels: Sequence[int], masks: Sequence[Mask]) -> Any:
 
 
 def settled(block: Part) -> Part:
-    """The same block with its masks applied, and numbers for its values."""
+    """The same block with its masks applied and with numbers for its values."""
     if not selects(block):
         return block
     values = block.values
@@ -314,7 +315,7 @@ def settled(block: Part) -> Part:
 
 
 def _united(union: Union, left: Part, right: Part) -> Part:
-    """The values of two blocks one after the other, those of the same entries summed."""
+    """The values of two blocks one after the other, in which values of the same entry are summed."""
     lists = {**left.lists, **right.lists}
     if left.is_pattern or right.is_pattern:
         return Part(union.structure, None, lists=_named(union.structure, lists))
@@ -336,7 +337,7 @@ def _united(union: Union, left: Part, right: Part) -> Part:
 
 
 def accumulate(total: Sum, left: Part, right: Part) -> Part:
-    """A sum that `structure.add` has worked out."""
+    """Carry out a sum that `structure.add` has worked out."""
     lists = _named(total.structure, {**left.lists, **right.lists})
     if total.structure.scale is not None or left.is_pattern or right.is_pattern:
         return Part(total.structure, None, lists=lists)
@@ -346,7 +347,7 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
     if any(selects(block) for block, _ in summands) and all(
         selects(block) or not _covers(axes) for block, axes in summands
     ):
-        # An entry is masked if it is on every path that has it.
+        # An entry is masked if it is masked on every path that has it.
         where = _summed(total, (shown(left), left), (shown(right), right), lax.bitwise_or)
         masks = (Mask(where, total.structure.values),)
     left, right = settled(left), settled(right)
@@ -356,7 +357,7 @@ def accumulate(total: Sum, left: Part, right: Part) -> Part:
 
 
 def shown(block: Part) -> Any:
-    """Where a block has values that no mask hides, as truth values like them."""
+    """Truth values in the shape of the values of a block: False where a mask hides a value."""
     if not selects(block):
         return np.ones(block.structure.value_shape, bool)
     if block.values.dtype == bool:
@@ -370,7 +371,7 @@ def _summed(
     right: tuple[Any, Part],
     plus: Callable[[Any, Any], Any],
 ) -> Any:
-    """The values of two blocks, each put into its place in the sum."""
+    """The values of two blocks, each moved to its place in the sum and combined."""
     if total.beside is not None:
         return _laid_beside(total, *((values, block.structure.values) for values, block in (left, right)))
     placed = [
@@ -381,7 +382,7 @@ def _summed(
 
 
 def recast(block: Part, how: Recast | Refinement | None) -> Part:
-    """The same block under another structure."""
+    """The same block in another structure."""
     if how is None:
         return block
     lists = _named(how.structure, block.lists)
@@ -399,9 +400,9 @@ def recast(block: Part, how: Recast | Refinement | None) -> Part:
 
 
 def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
-    """Input tangents that reveal every value of a block: one for each index of the labels only the input has.
+    """Input tangents that reveal every value of a block: one per index of the labels that only the input has.
 
-    Returns the tangents, stacked along the leading axis, and those labels.
+    Returns the tangents, stacked along the leading axis, and these labels.
     """
     own = tuple(label for label in labels_of(structure.inp) if label not in labels_of(structure.out))
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.inp
@@ -410,10 +411,10 @@ def seeds(structure: Structure) -> tuple[jax.Array, tuple[int, ...]]:
 
 
 def read_values(structure: Structure, tangents: jax.Array, own: tuple[int, ...]) -> jax.Array:
-    """The values of a block from the output tangents that `seeds` gave rise to."""
+    """The values of a block, read from the output tangents that result from `seeds`."""
     axes = tuple((whole(label, structure.sizes[label]),) for label in own) + structure.out
     values, labels = view(reshaped(tangents, [axis_size(axis) for axis in axes]), axes)
-    # Along labels that the values lack, the block repeats them.
+    # The block repeats its values along labels that they lack.
     for label in [label for label in labels if label not in structure.values]:
         values = lax.index_in_dim(values, 0, labels.index(label), keepdims=False)
         labels.remove(label)
@@ -446,10 +447,10 @@ def _are_columns(near: Any, far: Any, gap: int, axis: int) -> bool:
 
 
 def _columns_beside(near: Any, far: Any, axis: int) -> Any:
-    """Long columns side by side, by choices between their repetitions.
+    """Long columns side by side, by choices between broadcast columns.
 
-    Of concatenated columns XLA makes one loop in which every entry computes all that its column needs, elementary
-    functions too. What is repeated it computes once.
+    XLA turns concatenated columns into one loop in which every entry recomputes everything that its column needs,
+    including elementary functions. Broadcast values are computed once.
     """
     count = near.shape[axis]
     shape = tuple(count + 1 if n == axis else size for n, size in enumerate(near.shape))

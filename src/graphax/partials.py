@@ -1,10 +1,10 @@
 """The local Jacobian blocks of one equation.
 
-JAX differentiates: `jax.linearize` of the equation gives a program in which everything nonlinear is computed
-beforehand and the tangents pass through linear primitives only. Here identity blocks are pushed through that
-linear part, using one rule for each primitive (modules of `graphax.rules`). Where a rule knows only the pattern, or
-there is none, the values are read off by applying the linear part to tangents, as few as the pattern allows, from
-whichever side needs fewer. Complex values are differentiated as pairs of real ones.
+JAX differentiates: `jax.linearize` of the equation gives a program that computes everything nonlinear beforehand and
+whose tangents pass through linear primitives only. Here, identity blocks are pushed through this linear part, with one
+rule per primitive (modules of `graphax.rules`). Where a rule is missing or knows only the pattern, the values are read
+off by applying the linear part to tangents. It takes as few tangents as the pattern allows, from the side that needs
+fewer. Complex values are differentiated as pairs of real ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,22 +31,22 @@ assert rules.MODULES
 
 _CACHE_SIZE = 4096
 
-# Reductions over at most so many entries are pushed through JAX's steps: their terms are few, and have no zeros.
+# Reductions over at most this many entries are pushed through JAX's steps: they have few terms, and no zeros.
 _SHORT = 16
 
-# Transposing a linear map is worth its trouble if it saves this factor in tangents.
+# Transposing a linear map is worthwhile if it saves at least this factor in tangents.
 _BACKWARD_GAIN = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Partials:
-    """What one equation contributes to the graph.
+    """The contribution of one equation to the graph.
 
     Attributes:
-        program: from the equation's distinct variables to its results, followed by the arrays of the blocks.
-        tree: for (result, active operand) the block, as a pytree of those arrays; zero blocks are absent.
-        probed: those whose values come from applying the linear map to tangents, because some primitive in it
-            has no complete rule.
+        program: maps the distinct variables of the equation to its results, followed by the arrays of the blocks.
+        tree: the blocks by (result, active operand), as a pytree of these arrays. Zero blocks are absent.
+        probed: the blocks whose values come from applying the linear map to tangents, because some primitive in it has
+            no complete rule.
     """
 
     program: Program
@@ -63,15 +63,15 @@ class Partials:
 
 
 def tangent_shape(aval: Any) -> tuple[int, ...]:
-    """The shape of the derivative of a value: complex numbers are pairs."""
+    """The shape of the derivative of a value. Complex numbers are pairs."""
     return (*aval.shape, 2) if _jax.is_complex(aval) else tuple(aval.shape)
 
 
 def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], whole: bool = True) -> Partials:
-    """The blocks of an equation's results by its ``active`` operands; ``variables`` are its distinct operands.
+    """The blocks of an equation's results with respect to its ``active`` operands.
 
-    What is known now of the other operands must stand in the equation as literals. With ``whole``, blocks of small
-    arrays are kept whole.
+    ``variables`` are its distinct operands. Other operands with known values must be literals in the equation. With
+    ``whole``, blocks of small arrays are kept whole.
     """
     key = EquationKey.of(eqn, variables, active, whole)
     try:
@@ -96,7 +96,10 @@ class _Constant:
 
 
 class EquationKey:
-    """All that the blocks of an equation depend on. Equations with unhashable parameters equal only themselves."""
+    """Everything that the blocks of an equation depend on.
+
+    Equations with unhashable parameters equal only themselves.
+    """
 
     def __init__(self, eqn: JaxprEqn, operands: tuple, avals: tuple, active: tuple[int, ...], whole: bool):
         self.eqn, self.operands, self.avals, self.active, self.whole = eqn, operands, avals, active, whole
@@ -108,7 +111,7 @@ class EquationKey:
 
     @staticmethod
     def of(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], whole: bool) -> "EquationKey":
-        """The key of an equation by its ``active`` operands; ``variables`` are its distinct operands."""
+        """The key of an equation with respect to its ``active`` operands. ``variables`` are its distinct operands."""
         operands = tuple(
             _Constant(np.asarray(atom.val), atom.aval) if isinstance(atom, Literal) else variables.index(atom)
             for atom in eqn.invars
@@ -123,7 +126,7 @@ class EquationKey:
         return self is other or (isinstance(other, EquationKey) and self.key is not self and self.key == other.key)
 
     def local(self, known: Sequence[Any]) -> Callable:
-        """The equation as a function of its active operands' real form: (real form of results, all results)."""
+        """The equation as a function of the real form of its active operands: (real form of results, all results)."""
 
         def function(*tangible: Any):
             values = list(known)
@@ -150,7 +153,7 @@ def _remembered(key: EquationKey) -> Partials:
 
 def _derived(key: EquationKey) -> Partials:
     forward = _linearised(key, backward=False)
-    # Cotangents of all points would be collected by the transpose of a collective: another derivative.
+    # The transpose of a collective would sum the cotangents of all points, which is a different derivative.
     collective = _jax.is_collective(key.eqn)
     if _jax.only_transposable(forward.linear.equations):
         if collective:
@@ -165,7 +168,7 @@ def _derived(key: EquationKey) -> Partials:
             return _partials(key, _linearised(key, backward=True))
         except GraphaxError:
             raise
-        except Exception:  # noqa: BLE001  JAX cannot transpose this map, for whatever reason; the forward one stands.
+        except Exception:  # noqa: BLE001  JAX cannot transpose this map; keep the forward one.
             return partials
     return partials
 
@@ -204,7 +207,7 @@ def _linearised(key: EquationKey, backward: bool) -> _Linearised:
 
 
 def _partials(key: EquationKey, derivative: _Linearised) -> Partials:
-    """Stage the computation of all block values as one program of the equation's operands."""
+    """Stage the computation of all block values as one program of the operands of the equation."""
     trees: list[Any] = []
     probed: list[Pair] = []
 
@@ -215,19 +218,19 @@ def _partials(key: EquationKey, derivative: _Linearised) -> Partials:
         patterns = {edge: pattern_of(block.structure) for edge, block in blocks.items() if block.is_pattern}
         found = derivative.linear.probe(values, patterns)
         moves = only_renames(key.eqn.primitive.name)
-        # What only moves entries about has no other coefficients than zero and one.
+        # Primitives that only move entries have no coefficients besides zero and one.
         blocks |= {edge: _as_mask(block) if moves else block for edge, block in found.items()}
         if derivative.backward:
             blocks = {(o, i): block.transpose() for (i, o), block in blocks.items()}
             patterns = {(o, i): structure for (i, o), structure in patterns.items()}
         probed.extend((key.differentiable[o], i) for o, i in patterns)
-        # x + 1 hands its tangent on unchanged, yet it is arithmetic.
+        # x + 1 passes its tangent on unchanged, but it is arithmetic.
         named = {(key.differentiable[o], i): block if moves else arithmetic(block) for (o, i), block in blocks.items()}
         arrays, tree = jax.tree_util.tree_flatten(named)
         trees.append(tree)
         return [*_jax.read_all(values, derivative.results), *arrays]
 
-    # What is remembered may be run by any backend.
+    # Cached partials may be run by any backend.
     with nothing_told_apart(False):
         program = _jax.trace(run, *key.avals)
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
@@ -235,7 +238,7 @@ def _partials(key: EquationKey, derivative: _Linearised) -> Partials:
 
 
 def _pattern_blocks(key: EquationKey, backward: bool) -> dict[Pair, JacobianBlock]:
-    """The blocks of an equation whose pattern is known; nothing if it has to be pushed through its derivative."""
+    """The blocks of an equation whose pattern is known; empty if it has to be pushed through its derivative."""
     name, shapes = key.eqn.primitive.name, tuple(_jax.shape(atom) for atom in key.eqn.invars)
     out_shapes = tuple(_jax.shape(var) for var in key.eqn.outvars)
     simple = all(0 not in shape for shape in shapes + out_shapes)
@@ -256,7 +259,7 @@ def _pattern_blocks(key: EquationKey, backward: bool) -> dict[Pair, JacobianBloc
 
 
 def arithmetic(block: JacobianBlock) -> JacobianBlock:
-    """The same block as one that is not taken for mere renaming."""
+    """The same block, marked as arithmetic instead of mere renaming."""
     return block.mapped(lambda part: replace(part, structure=replace(part.structure, renaming=False)))
 
 

@@ -1,4 +1,4 @@
-"""Passing through loops: Jacobians carried forward, adjoints carried backward, one elimination a step."""
+"""Passes through loops: Jacobians carried forward and adjoints carried backward, with one elimination per step."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -41,19 +41,19 @@ class LoopBlock(PassageBlock):
 
     @property
     def parts(self) -> tuple[list[Any], list[Any], list[Any]]:
-        """Constants, carries at the start, and elements over time."""
+        """The constants, the initial carries, and the elements over time."""
         first, second = self.passage.constants, self.passage.constants + self.passage.carries
         return self.operands[:first], self.operands[first:second], self.operands[second:]
 
     def run(self, step: Callable, *args: Any) -> Any:
-        """A step, which is a function of pytrees, by a backend."""
+        """Run a step, a function of pytrees, on the backend."""
         leaves, tree = jax.tree.flatten(args)
         return backend.run(lambda *flat: step(*jax.tree.unflatten(tree, flat)), leaves, self.backend)
 
     def scan(self, step: Callable, start: Any, elements: Any, turned: bool = False) -> Any:
-        """Carry something through all steps, with the number of each step; ``turned`` from the last to the first.
+        """Carry a state through all steps, with the number of each step; ``turned`` from last to first.
 
-        What is carried forward through a `While` begins with the carries of the loop itself.
+        A state that is carried forward through a `While` must begin with the carries of the loop itself.
         """
         loop = self.passage
         if isinstance(loop, While):
@@ -67,7 +67,7 @@ class LoopBlock(PassageBlock):
 
 
 def push(passing: Passing, left: Any, behind: Blocks, evaluate: Evaluate, eliminate: Eliminate) -> Blocks:
-    """Edges into a loop, carried forward through it."""
+    """Carry edges into a loop forward through it."""
     loop, way = left.passage, passing.how
     graph = loop.graph
     constants, start, elements = left.parts
@@ -111,7 +111,7 @@ def push(passing: Passing, left: Any, behind: Blocks, evaluate: Evaluate, elimin
 
 
 def pull(passing: Passing, right: Any, before: Blocks, evaluate: Evaluate, eliminate: Eliminate) -> Blocks:
-    """Edges out of a loop, carried backward through it."""
+    """Carry edges out of a loop backward through it."""
     if isinstance(passing.how, Through):
         units = {key: JacobianBlock.of(structure) for key, structure in passing.how.units.items()}
         jacobian = push(passing.how.pushing, right, units, evaluate, eliminate)
@@ -168,9 +168,9 @@ class LoopRun(LoopBlock):
     """A loop that has been run forward, with the local blocks of all its steps.
 
     Attributes:
-        results: what the loop returns.
-        local_of: from the arrays of one step to its local blocks.
-        stored: those arrays, over time.
+        results: the results of the loop.
+        local_of: maps the arrays of one step to its local blocks.
+        stored: the arrays of all steps, over time.
     """
 
     results: list[Any]
@@ -179,7 +179,7 @@ class LoopRun(LoopBlock):
 
 
 def run_forward(block: LoopBlock, passing: Passing, evaluate: Evaluate) -> LoopRun:
-    """Run a loop that is to be passed backward; blocks that are the same in all steps are kept once."""
+    """Run a loop that will be passed backward. Blocks that are the same in all steps are kept once."""
     loop = block.passage
     wanted = {edge for edge in passing.how.plan.operands if edge in loop.graph.edges}
     constants, start, elements = block.parts
@@ -224,7 +224,7 @@ class Cut:
     def __init__(self, block: JacobianBlock, elements: Sequence[Element], time: Time):
         self.elements, self.time = elements, time
         self.parts = [recast(settled(part), e.first) for part, e in zip(block.parts, elements, strict=True)]
-        # What varies from step to step, its steps along the first axis.
+        # The values that vary between steps, with the steps along the first axis.
         self.moving = [
             jnp.moveaxis(part.values, part.structure.values.index(e.label), 0)
             for part, e in zip(self.parts, elements, strict=True)
@@ -232,7 +232,7 @@ class Cut:
         ]
 
     def at(self, moved: Iterable[Any], number: Any) -> JacobianBlock:
-        """The block at one step, given what varies."""
+        """The block at one step, given the values that vary."""
         rest = iter(moved)
         parts = []
         for part, element in zip(self.parts, self.elements, strict=True):
@@ -244,7 +244,7 @@ class Cut:
 
 
 def _without_time(values: Any, part: Part, element: Element) -> Any:
-    """The values of the only step, where there is one."""
+    """The values in the shape of a single step."""
     return values if values is None else jnp.reshape(values, element.structure.value_shape)
 
 
@@ -261,7 +261,7 @@ def embedded(block: JacobianBlock | None, pattern: Structure, dtype: Any) -> jax
             part = recast(part, how.right_first)
             values = place(part.coefficient(), part.structure.values, how.right, part.lists)
         else:
-            # The plan of a step may hold entries that no step can fill; they are left behind.
+            # The plan of a step may hold entries that no step can fill; drop them.
             dense = part.placed(part.structure.out + part.structure.inp)
             values = arranged(*view(dense, pattern.out + pattern.inp), pattern.values)
         placed.append(of_dtype(values, dtype))
@@ -269,12 +269,12 @@ def embedded(block: JacobianBlock | None, pattern: Structure, dtype: Any) -> jax
 
 
 def arrays_of(block: JacobianBlock, time: Time) -> list[Any]:
-    """The values of all terms, at positions that are the same in all steps or follow them."""
+    """The values of all terms, at positions that are the same in all steps or follow the step number."""
     return [recast(settled(part), settled_positions(part.structure, time)).values for part in block.parts]
 
 
 def block_over_time(structure: AnyStructure, arrays: Sequence[Any], time: Time, blocks: Blocks) -> JacobianBlock:
-    """The block of what all steps have written; positions that are the same in all are those of other blocks."""
+    """The block that all steps have written together. Steady positions are taken from ``blocks``."""
     steady = {name: array for block in blocks.values() for part in block.parts for name, array in part.lists.items()}
     parts = []
     for term, array in zip(terms_of(structure), arrays, strict=True):

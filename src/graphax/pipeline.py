@@ -1,4 +1,4 @@
-"""The way from a function to its Jacobian, in one place."""
+"""The stages from a function to its Jacobian, in one place."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,17 +33,17 @@ from .trace import Request, Traced, trace
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
-    """A function and arguments for it, and all that is made of them on the way to a Jacobian.
+    """A function with its arguments, and all stages on the way to its Jacobian.
 
-    Every stage is made once, when it is asked for.
+    Every stage is computed once, on first use.
 
     Attributes:
-        function, args, kwargs: what is called, and with what.
-        request: what to differentiate by, and how.
-        asked: the order, in any form that `jacve` takes.
-        simplify: whether common subexpressions are removed; None to do so where no vertex numbers are at stake.
-        sparse: whether the Jacobian is in blocks.
-        with_value: whether the outputs of the function are wanted as well.
+        function, args, kwargs: the function and the arguments of the call.
+        request: what to differentiate with respect to, and how.
+        asked: the requested order, in any form that `jacve` takes.
+        simplify: whether to remove common subexpressions; None to do so unless vertex numbers matter.
+        sparse: whether to return the Jacobian as blocks.
+        with_value: whether to return the outputs of the function as well.
     """
 
     function: Callable
@@ -81,22 +81,22 @@ class Pipeline:
 
     @cached_property
     def program(self) -> Accumulation:
-        """From flat arguments to flat outputs, and the Jacobian by flat output and flat input."""
+        """Maps flat arguments to flat outputs, and to the Jacobian by flat output and flat input."""
         return Accumulation(self.derivation, self.plan, self.sparse, self._first)
 
     @property
     def _first(self) -> int:
-        """The number of the first output that is wanted."""
+        """The number of the first output to return."""
         return 0 if self.with_value else self.traced.out_count
 
     @cached_property
     def eliminated(self) -> Callable:
-        """`program`, which is planned when it is called."""
+        """`program`, which is planned only when it is called."""
         return lambda *args: self.program(*args)
 
     @cached_property
     def kernel(self) -> Any:
-        """The kernel that ``backend="native"`` runs where it is mapped; `NativeError` if there is none."""
+        """The kernel that ``backend="native"`` runs when mapped; raises `NativeError` if there is none."""
         return backend.kernel_of(self.program, self.traced.args)
 
     def choice(self, name: str) -> backend.BackendChoice:
@@ -104,7 +104,7 @@ class Pipeline:
         return backend.choice(self.eliminated, self.traced.args, name, self.better, self.modes(1), self.candidates)
 
     def run(self, name: str) -> tuple[list[Any], Any]:
-        """The flat outputs that are wanted and the Jacobian, as `jax.jacfwd` arranges it, by a backend."""
+        """The requested flat outputs, and the Jacobian as `jax.jacfwd` arranges it, computed by a backend."""
         args = self.traced.args
         if name == "xla":
             outputs, blocks = replace(self.program, backend="xla")(*args)
@@ -117,9 +117,9 @@ class Pipeline:
 
     @cached_property
     def candidates(self) -> tuple[Callable, ...]:
-        """What may become a kernel, in the order in which to try: elimination, and passes of JAX's modes in a loop.
+        """Functions that may become a kernel, in the order to try: elimination, and passes of JAX's modes in a loop.
 
-        Passes are less code. They come first where elimination is so long that they should pay.
+        Passes are less code. They come first if elimination is so long that they should pay off.
         """
         if self.sparse or not self.is_automatic:
             return (self.eliminated,)
@@ -133,14 +133,14 @@ class Pipeline:
         }
         quick = [passes for passes, way in ways.items() if is_quickest(way, self.modes(points), points)]
         quickest = sorted(quick, key=lambda passes: ways[passes].run)
-        # Planning takes as long as compiling passes does, so they are looked at before there is a plan.
+        # Planning takes as long as compiling passes, so passes are considered before there is a plan.
         eliminated = kernel_of_plan(about_operations(self.graph), statements, points) if quickest else None
         first = [passes for passes in quickest[:1] if eliminated and pays(ways[passes], eliminated, points)]
         return (*first, self.eliminated, *(passes for passes in quickest if passes not in first))
 
     @property
     def _candidates_on_gpu(self) -> tuple[Callable, ...]:
-        """Elimination in one thread for each point, which comes last if it is very long code, and passes in several."""
+        """Passes in several threads per point, and elimination in one, which comes last if its code is long."""
         passes = [ThreadPasses(self.traced, self._first, name) for name in (FORWARD, REVERSE)]
         possible = tuple(each for each in passes if each.is_possible)
         eliminated = instructions_of_plan(about_operations(self.graph), arithmetic(self.traced.program))
@@ -148,35 +148,35 @@ class Pipeline:
 
     @property
     def points(self) -> int:
-        """How many points to expect; a `jax.vmap` outside of a `jax.jit` is not known yet."""
+        """The expected number of points. A `jax.vmap` outside of a `jax.jit` is not known yet."""
         if _jax.computes_on_gpu():
             return _jax.points_of(self.traced.args)
         return MANY_POINTS if _jax.is_mapped(self.traced.args) else 1
 
     def better(self, eliminated: Program) -> PlainMode | None:
-        """A mode of JAX, where XLA is clearly quicker with it than with a program of elimination.
+        """A mode of JAX that XLA runs clearly faster than the elimination program; None if there is none.
 
-        An order that was asked for is kept.
+        An explicitly requested order is always kept.
         """
         mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
         if not eliminated.inputs:
-            # A large Jacobian that is constant. XLA would keep it and copy it, where it could write it.
+            # A large constant Jacobian. XLA would store and copy it, although it could compute it in place.
             return replace(mode, name=min(self.modes(self.points), key=lambda way: way.run).name)
         few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
         name = better_mode(eliminated, self.modes(self.points), self.points, few)
         return None if name is None else replace(mode, name=name)
 
     def modes(self, points: int) -> list[Way]:
-        """What JAX's own modes should take for so many points."""
+        """The estimates of JAX's own modes for the given number of points."""
         program = self.traced.program
         sizes = elements_of(program.inputs), elements_of(program.outputs[: self.traced.out_count])
         return plain_modes(program, *sizes, points)
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the order is left to graphax."""
+        """Whether graphax chooses the order."""
         return isinstance(self._asked, str) and self._asked == "auto"
 
     @property

@@ -1,4 +1,4 @@
-"""Plans: derivative programs as straight-line code over blocks, and what they cost."""
+"""Plans: derivative programs as straight-line code on blocks, and their costs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COUNTINGS = ("folded", "raw")
 Edge = tuple[int, int]
-# Adjoints are numbered like the values that they belong to, from here on.
+# Adjoints are numbered like their values, offset by this number.
 ADJOINTS = 1 << 30
 
 
@@ -39,10 +39,10 @@ def check_counting(counting: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """``values[result] = values[left] * values[right]``, or ``+``, as the operation says.
+    """``values[result] = values[left] * values[right]``, or ``+``, depending on the operation.
 
-    Operands of a sum are not used again. ``edge`` is the edge of the graph that the result is a block of. ``together``
-    are the operands of all products that pass through a loop in one go, this one among them.
+    Operands of a sum are not used again. ``edge`` is the edge of the graph that the result belongs to. ``together``
+    holds the operands of all products that pass through a loop at once, including this one.
     """
 
     result: int
@@ -77,7 +77,7 @@ def _name(vertex: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The values are not used again. A vertex is gone with its last block."""
+    """Marks values that are not used again. A vertex is gone with its last block."""
 
     values: tuple[int, ...]
     vertex: int
@@ -88,14 +88,14 @@ class Drop:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan costs.
+    """The cost of a plan.
 
     Attributes:
-        multiplications, additions: arithmetic that accumulates the Jacobian, without the local partial derivatives,
-            which are the same in every order.
+        multiplications, additions: the arithmetic that accumulates the Jacobian. The local partial derivatives are not
+            included; they are the same in every order.
         peak: the largest number of values that the edges of the graph hold at any one time.
-        counting: "folded" (a coefficient of plus or minus one is free and constants are multiplied beforehand: what
-            is executed) or "raw" (every product of two edges counts, as in the literature).
+        counting: "folded" counts what is executed: a coefficient of plus or minus one is free, and constants are
+            multiplied ahead of time. "raw" counts every product of two edges, as in the literature.
     """
 
     multiplications: int
@@ -110,7 +110,7 @@ class Cost:
 
 
 class Fill(NamedTuple):
-    """What eliminating a vertex does to one edge; ``total`` is None if the edge did not exist before."""
+    """The effect of eliminating a vertex on one edge. ``total`` is None if the edge did not exist before."""
 
     target: int
     source: int
@@ -119,7 +119,7 @@ class Fill(NamedTuple):
 
 
 class Elimination:
-    """A graph on its way to becoming bipartite."""
+    """A graph during elimination, on its way to becoming bipartite."""
 
     def __init__(self, graph: ComputationGraph, whole: bool = True):
         self._whole = whole
@@ -133,7 +133,7 @@ class Elimination:
         self.successors[source][target] = structure
 
     def eliminate(self, vertex: int) -> list[Fill]:
-        """Connect every predecessor of ``vertex`` with every successor and remove it."""
+        """Connect every predecessor of ``vertex`` with every successor, and remove the vertex."""
         fills = []
         before, after = self.predecessors.pop(vertex), self.successors.pop(vertex)
         products = products_at(before, after, self._whole)
@@ -159,7 +159,7 @@ class Elimination:
 def products_at(
     entering: Mapping[int, AnyEdge], leaving: Mapping[int, AnyEdge], whole: bool = True
 ) -> dict[Edge, ProductOperation | None]:
-    """What connects each predecessor of a vertex with each successor. All pass through a loop together."""
+    """The products that connect each predecessor of a vertex with each successor. All pass through a loop together."""
     before, after = sorted(entering.items()), sorted(leaving.items())
     found: dict[Edge, ProductOperation | None] = {}
     for target, outer in after:
@@ -181,11 +181,11 @@ class Plan:
     """A derivative program: straight-line code on numbered blocks.
 
     Attributes:
-        order: the vertices as they are eliminated.
+        order: the vertices in order of elimination.
         operands: the edges of the graph, whose blocks are the values 0, 1, ...
         code: products, sums and drops of values.
-        outputs: the value of every edge that remains, (output, input); absent ones are zero.
-        structures: those of all values.
+        outputs: the value of every edge that remains, by (output, input). Absent edges are zero.
+        structures: the structures of all values.
     """
 
     order: tuple[int, ...]
@@ -200,7 +200,7 @@ class Plan:
 
     @property
     def results(self) -> dict[Edge, AnyEdge]:
-        """The structures of all blocks of the Jacobian that are not zero."""
+        """The structures of all nonzero blocks of the Jacobian."""
         return {edge: self.structures[value] for edge, value in self.outputs.items()}
 
     def cost(self, counting: str = "folded") -> Cost:
@@ -216,7 +216,7 @@ class Plan:
         return sum(passing.moved for _, passing in self.passings)
 
     def loops(self) -> Iterator[tuple[Edge, Passing]]:
-        """The edges that are loops, and how they are passed."""
+        """Yield the edges that are loops, with their passings."""
         for step in self.code:
             if isinstance(step, Instruction) and isinstance(step.operation, Pick) and step.operation.index == 0:
                 passing = step.operation.passing
@@ -224,7 +224,7 @@ class Plan:
 
     @property
     def passings(self) -> Iterator[tuple[int, Passing]]:
-        """The vertices at which loops are passed, with the passings."""
+        """The vertices at which loops are passed, with their passings."""
         for vertex, steps in self.by_vertex():
             for step in steps:
                 if isinstance(step.operation, Pick) and step.operation.index == 0:
@@ -250,7 +250,7 @@ class Plan:
         return "\n".join([*given, *map(str, self.code)])
 
     def by_vertex(self) -> Iterator[tuple[int, list[Instruction]]]:
-        """The products and sums of each elimination."""
+        """Yield the products and sums of each elimination."""
         steps: list[Instruction] = []
         for step in self.code:
             if isinstance(step, Instruction):

@@ -1,7 +1,7 @@
-"""Sequences of positions along an axis: progressions, lists of anything else, and lists known only when run.
+"""Sequences of positions along an axis: progressions, lists of anything else, and lists known only at run time.
 
-A `range` where it can be one, a `Listed` otherwise, so equal sequences are equal. What is computed from lists is
-computed by NumPy, once, when planning. A `Dynamic` has a name, under which its positions are found when run.
+A sequence is a `range` if possible and a `Listed` otherwise, so that equal sequences compare equal. NumPy computes with
+lists once, during planning. A `Dynamic` has a name under which its positions are found at run time.
 """
 
 from collections.abc import Hashable
@@ -13,14 +13,14 @@ import numpy as np
 
 
 class Listed:
-    """Positions in any order, perhaps repeated; equal to any with the same content."""
+    """Positions in any order, possibly repeated. Lists with the same content are equal."""
 
     __slots__ = ("_hash", "array")
 
     def __init__(self, array: np.ndarray):
         self.array = np.ascontiguousarray(array, np.int64)
         self.array.flags.writeable = False
-        # Equal lists are compared in full, so a few positions and their sum are enough to tell others apart.
+        # Lists with equal hashes are compared in full, so hashing a few positions and the sum is enough.
         some = self.array[:: len(self.array) // 64 + 1]
         self._hash = hash((len(self.array), int(self.array.sum()), some.tobytes()))
 
@@ -47,9 +47,9 @@ class Listed:
 
 @dataclass(frozen=True)
 class Dynamic:
-    """Positions that are known only when run: those found under ``name``, and what ``steps`` make of them in turn.
+    """Positions that are known only at run time: the list called ``name``, transformed by ``steps`` in turn.
 
-    A step is ``("of", p)``, which takes n to p[n]; ``("at", p)``, which picks those at p; ``("div", n)`` or
+    A step is ``("of", p)``, which maps n to p[n]; ``("at", p)``, which picks the positions at p; or ``("div", n)`` or
     ``("mod", n)``, which split digits.
     """
 
@@ -65,11 +65,11 @@ class Dynamic:
 
     @property
     def names(self) -> frozenset[Hashable]:
-        """What has to be known when run."""
+        """The names of the lists that are needed at run time."""
         return frozenset({self.name}).union(*(x.names for _, x in self.steps if isinstance(x, Dynamic)))
 
     def renamed(self, prefix: Hashable) -> "Dynamic":
-        """The same with longer names, that others do not have."""
+        """The same positions, with ``prefix`` added to all names so that they differ from other names."""
         steps = [(step, x.renamed(prefix) if isinstance(x, Dynamic) else x) for step, x in self.steps]
         return Dynamic(self.length, (prefix, self.name), tuple(steps))
 
@@ -78,12 +78,12 @@ Positions = range | Listed | Dynamic
 
 
 def listed(array: Any) -> Positions:
-    """An array of positions, as a range if they are a progression."""
+    """Positions from an array, as a range if they are a progression."""
     array = np.asarray(array, np.int64)
     if len(array) == 0:
         return range(0)
     step = int(array[1] - array[0]) if len(array) > 1 else 1
-    # Few lists that are no progression end where one would.
+    # Check the end first: few lists that are not progressions end where one would.
     ends = step and array[-1] - array[0] == step * (len(array) - 1)
     if ends and np.array_equal(array, np.arange(len(array)) * step + array[0]):
         return progression(int(array[0]), step, len(array))
@@ -106,7 +106,7 @@ def highest(positions: Positions) -> int:
 
 
 def step_of(positions: Positions) -> int:
-    """From one position to the next; of a lone one, 1."""
+    """The distance from one position to the next; 1 for a single position."""
     assert isinstance(positions, range)
     return positions.step if len(positions) > 1 else 1
 
@@ -127,7 +127,7 @@ def chain(outer: Positions, inner: Positions) -> Positions:
 
 
 def meet(first: Positions, second: Positions) -> tuple[Positions, Positions]:
-    """Where two sequences coincide: indices i, j of all pairs with ``first[i[m]] == second[j[m]]``.
+    """The indices i, j at which two sequences coincide: all pairs with ``first[i[m]] == second[j[m]]``.
 
     A list that meets a progression keeps its order.
     """
@@ -142,14 +142,14 @@ def meet(first: Positions, second: Positions) -> tuple[Positions, Positions]:
     begin, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
     counts = end - begin
     i = np.repeat(np.arange(len(left)), counts)
-    # The matches of an i stand one after another among the sorted ones.
+    # The matches of each i are consecutive among the sorted positions.
     within = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
     j = order[np.repeat(begin, counts) + within]
     return listed(i), listed(j)
 
 
 def _found_in(positions: Listed, among: range) -> tuple[Positions, Positions]:
-    """The indices of those positions that a progression has, and theirs in it."""
+    """The indices of the positions that are in a progression, and their indices within the progression."""
     steps, rest = np.divmod(positions.array - among.start, among.step)
     inside = (rest == 0) & (steps >= 0) & (steps < len(among))
     if inside.all():
@@ -186,7 +186,7 @@ def _meet_progressions(first: range, second: range) -> tuple[range, range]:
 def coincide(first: Positions, second: Positions) -> Positions:
     """The indices at which two sequences of the same length have the same position."""
     if isinstance(first, range) and isinstance(second, range):
-        # Two lines meet once, if at all.
+        # Two lines meet at most once.
         if first == second:
             return range(len(first))
         apart, closing = second.start - first.start, first.step - second.step
@@ -196,9 +196,9 @@ def coincide(first: Positions, second: Positions) -> Positions:
 
 
 def join(first: Positions, second: Positions) -> tuple[Positions, Positions, Positions] | None:
-    """The smallest sequence that holds both, and the indices of each in it; None if a list would have to grow.
+    """The smallest sequence that contains both, and the indices of each in it; None if a list would have to grow.
 
-    It runs in the direction of ``first``; a lone point takes its direction from the other.
+    The sequence runs in the direction of ``first``. A single point takes the direction of the other sequence.
     """
     if first == second:
         return first, range(len(first)), range(len(second))
@@ -222,9 +222,10 @@ def join(first: Positions, second: Positions) -> tuple[Positions, Positions, Pos
 
 
 def inverse(positions: Positions, size: int) -> tuple[Positions | None, Positions | None]:
-    """Where each of 0, 1, ... ``size`` - 1 stands among positions, and whether it does (1) or not (0).
+    """The index of each of 0, 1, ..., ``size`` - 1 among positions, and whether it occurs (1) or not (0).
 
-    None for the second if all do. Where one does not, the first has any index; None if one stands there twice.
+    The second result is None if all occur. The first result has an arbitrary index for numbers that do not occur, and
+    is None if a number occurs twice.
     """
     if positions == range(size):
         return positions, None
@@ -237,7 +238,7 @@ def inverse(positions: Positions, size: int) -> tuple[Positions | None, Position
 
 
 def inverse_permutation(indices: Positions, size: int) -> Positions | None:
-    """Where each of 0, 1, ... ``size`` - 1 stands among indices; None unless they name each of them once."""
+    """The index of each of 0, 1, ..., ``size`` - 1 among indices; None unless each occurs exactly once."""
     if len(indices) != size or isinstance(indices, Dynamic):
         return None
     found, inside = inverse(indices, size)

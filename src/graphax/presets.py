@@ -1,4 +1,4 @@
-"""Orders that are found in milliseconds, by name."""
+"""Preset orders that are found in milliseconds, by name."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from .refine import refined
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
-# What other orders are compared with.
+# The presets that other orders are compared with.
 BASELINES = ("fwd", "rev", "markowitz")
-# `auto` tries the costly presets only on graphs of up to so many vertices.
+# `auto` tries the expensive presets only on graphs with at most this many vertices...
 _AUTO_LIMIT = 1500
-# And refines only graphs of up to so many. On larger ones it finds orders of fewer operations but many more products,
-# each of which has to be traced.
+# ...and refines only graphs with at most this many. On larger graphs it would find orders with fewer operations but
+# many
+# more products, each of which has to be traced.
 _REFINED_LIMIT = 1000
-# What it leaves of the operations of the cheaper of reverse and forward order, in the mean.
+# The mean fraction of operations that `auto` leaves, relative to the cheaper of reverse and forward order.
 _SAVED = 0.75
-# Nor on graphs whose blocks list more positions than this: products of long lists take time to find. Such graphs are
-# not refined either.
+# Graphs whose blocks list more positions than this get neither the expensive presets nor refinement, because products
+# of long lists take time to find.
 _AUTO_LISTED = 1 << 17
 _QUICK = ("rev", "fwd", "preelim_rev", "markowitz")
 
 
 @lru_cache(512)
 def preset_vertices(name: str, graph: ComputationGraph) -> tuple[int, ...]:
-    """The vertices of a graph in the order that a preset finds."""
+    """The vertices of a graph in the order of a preset."""
     if name not in PRESETS:
         raise OrderError(f"unknown order {name!r}; presets are: {', '.join(PRESETS)}. Saved orders end in .json.")
     return tuple(PRESETS[name](graph))
@@ -49,9 +50,9 @@ def _reverse(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _greedy(graph: ComputationGraph, score: Callable[[Tally, int], float], reach: int = 1) -> list[int]:
-    """Eliminate the vertex with the lowest score, ties by number, again and again.
+    """Repeatedly eliminate the vertex with the lowest score. Ties are broken by number.
 
-    A score depends on what lies within ``reach`` edges of a vertex, so only neighbours that near are scored again.
+    A score depends only on vertices within ``reach`` edges, so only neighbours at that distance are scored again.
     """
     state = Tally(prices_of(graph))
     current = {vertex: score(state, vertex) for vertex in graph.intermediates}
@@ -77,19 +78,19 @@ def _greedy(graph: ComputationGraph, score: Callable[[Tally, int], float], reach
 
 
 def _markowitz(graph: ComputationGraph) -> Iterable[int]:
-    """Always the vertex that takes the fewest raw multiplications now (the least Markowitz degree)."""
+    """Always the vertex that takes the fewest raw multiplications now (the lowest Markowitz degree)."""
     return _greedy(graph, Tally.degree)
 
 
 def _relative_markowitz(graph: ComputationGraph) -> Iterable[int]:
-    """Markowitz degree less what any order must spend: elements of the inputs before times of the outputs after."""
+    """Markowitz degree minus the work of any order: elements of inputs before times elements of outputs after."""
     before = _elements_reached(graph, graph.intermediates, graph.inputs, lambda edge: edge)
     after = _elements_reached(graph, _reverse(graph), set(graph.outputs) - {None}, lambda edge: edge[::-1])
     return _greedy(graph, lambda state, v: state.degree(v) - before[v] * after[v])
 
 
 def _elements_reached(graph: ComputationGraph, along, ends, orient) -> dict[int, int]:
-    """For each vertex, the elements of all ``ends`` on one side of it."""
+    """Per vertex, the number of elements of all ``ends`` on one side of it."""
     neighbours: dict[int, list[int]] = {}
     for edge in graph.edges:
         vertex, neighbour = orient(edge)
@@ -144,7 +145,7 @@ def _min_fill(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int]:
-    """Repeatedly eliminate the vertices with one successor, then the rest; both in the order ``along``."""
+    """Repeatedly eliminate the vertices with one successor, then the rest, both in the order ``along``."""
     state, rest = Tally(prices_of(graph)), list(along)
     order: list[int] = []
     while True:
@@ -159,42 +160,45 @@ def _single_use_first(graph: ComputationGraph, along: Sequence[int]) -> list[int
 
 
 def _preelim_fwd(graph: ComputationGraph) -> Iterable[int]:
-    """Vertices that are used once first, as long as there are any, then the rest; both forward."""
+    """Vertices that are used once, as long as there are any, then the rest, both forward."""
     return _single_use_first(graph, graph.intermediates)
 
 
 def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
-    """Vertices that are used once first, as long as there are any, then the rest; both in reverse."""
+    """Vertices that are used once, as long as there are any, then the rest, both in reverse."""
     return _single_use_first(graph, graph.intermediates[::-1])
 
 
 def _auto(graph: ComputationGraph) -> Iterable[int]:
     """The preset with the fewest folded operations, refined for a share of the compile time."""
-    # Prices of its own: what is known beforehand counts, and must not depend on what the process did before.
+    # Use separate prices: known prices affect the effort, which must not depend on the history of the process.
     prices = Prices(graph)
     best = cheapest_preset(graph, prices)
     return refined(graph, prices, best) if is_refined(graph, prices) else best
 
 
 def is_refined(graph: ComputationGraph, prices: Prices) -> bool:
-    """Whether ``"auto"`` makes the cheapest preset better."""
+    """Whether ``"auto"`` improves the cheapest preset."""
     return len(graph.intermediates) <= _REFINED_LIMIT and not _has_long_lists(prices)
 
 
 def about_operations(graph: ComputationGraph) -> float:
-    """About how many operations the order has that ``"auto"`` finds, by the cheaper of reverse and forward order."""
+    """The approximate number of operations of the order that ``"auto"`` finds.
+
+    It is estimated from the cheaper of reverse and forward order.
+    """
     prices = prices_of(graph)
     reverse = counted(prices, _reverse(graph))
     return _SAVED * min(reverse, counted(prices, _forward(graph), reverse))
 
 
 def cheapest_preset(graph: ComputationGraph, prices: Prices) -> tuple[int, ...]:
-    """The cheapest of the presets by folded operations; on large graphs of those that cost little to find."""
+    """The cheapest preset by folded operations. Large graphs only consider presets that are quick to find."""
     quick = len(graph.intermediates) > _AUTO_LIMIT or _has_long_lists(prices)
     names = _QUICK if quick else [name for name in PRESETS if name != "auto"]
     orders = dict.fromkeys(preset_vertices(name, graph) for name in names)
     costs, least = dict[tuple[int, ...], float](), inf
-    # Forward order comes last: where it is dear, so is counting it.
+    # Forward order comes last: where it is expensive, so is counting it.
     for vertices in reversed(orders):
         costs[vertices] = counted(prices, vertices, least)
         least = min(least, costs[vertices])

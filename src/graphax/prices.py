@@ -1,7 +1,7 @@
-"""What eliminations cost, counted without writing a plan.
+"""Costs of eliminations, counted without writing a plan.
 
-Structures are numbered, and what two of them cost together is looked up by their numbers. That takes a fifth of the
-time that a plan takes, so presets and `graphax.refine` can compare many orders.
+Structures are numbered, and the cost of combining two of them is looked up by number. This takes a fifth of the time of
+a plan, so presets and `graphax.refine` can compare many orders.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from .structure import digits_of
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
-# A number that is written and read again takes as long as so many operations.
+# The time to write and read a number again, in operations.
 _MOVING = 4
 # The number of a structure, and the operations that making it takes.
 Priced = tuple[int, int]
-# What a product has for the number of its structure if it is zero everywhere.
+# The structure number of a product that is zero everywhere.
 _ZERO = -1
-# To eliminate a vertex and to take that back takes as long as to look up so many products, besides its own.
+# The time to eliminate a vertex and to undo it, in lookups of products, besides the products of the vertex itself.
 _ELIMINATION = 8
-# To pass a loop takes as long as so many products: there is a step to plan.
+# The time to pass a loop, in products: a step has to be planned.
 _PASSAGE = 100
 
 
 class Prices:
-    """The structures that come up in a graph, numbered, and what products and sums of two of them cost."""
+    """The numbered structures that occur in a graph, and the costs of products and sums of two of them."""
 
     def __init__(self, graph: ComputationGraph):
         # Threads that plan equal graphs share prices.
         self._lock = Lock()
         self.structures: list[AnyEdge] = []
         self._numbers: dict[AnyEdge, int] = {}
-        # By the number of the left operand, then by that of the right one.
+        # By the number of the left operand, then by the number of the right operand.
         self.products: list[dict[int, Priced]] = []
         self.sums: list[dict[int, Priced]] = []
         self._raw: list[dict[int, int]] = []
-        # By a vertex beside a loop, and its edges.
+        # By a vertex beside a loop and its edges.
         self.passages: dict[tuple[int, tuple[Edge, ...]], dict[Edge, Priced]] = {}
-        # How many of all of these are known so far.
+        # The number of all of these that are known so far.
         self.known = 0
         self.edges = [(target, source, self.number(edge)) for (target, source), edge in graph.edges.items()]
         self.vertices = tuple(graph.vertices)
@@ -54,7 +54,7 @@ class Prices:
 
     @cached_property
     def lists(self) -> tuple[int, ...]:
-        """How many positions each list of the graph has."""
+        """The number of positions of each list in the graph."""
         terms = (term for _, _, number in self.edges for term in terms_in(self.structures[number]))
         return tuple(len(d.at) for term in terms for d in digits_of(term) if isinstance(d.at, Listed))
 
@@ -66,7 +66,7 @@ class Prices:
         with self._lock:
             if structure in self._numbers:
                 return self._numbers[structure]
-            # In this order nothing is out of step if it is interrupted: what is too long has no number.
+            # In this order an interruption leaves nothing inconsistent: surplus entries have no number.
             for empty in (self.products, self.sums, self._raw):
                 empty.append({})
             self.structures.append(structure)
@@ -74,7 +74,7 @@ class Prices:
             return number
 
     def product(self, outer: int, inner: int) -> Priced:
-        """The product of two structures, which is looked up in ``products`` from now on."""
+        """The product of two structures. It is stored in ``products`` for later lookups."""
         made = compose(self.structures[outer], self.structures[inner])
         found = (_ZERO, 0) if made is None else (self.number(made.structure), operations(made))
         self.products[outer][inner] = found
@@ -83,7 +83,7 @@ class Prices:
         return found
 
     def sum(self, left: int, right: int) -> Priced:
-        """The sum of two structures, which is looked up in ``sums`` from now on."""
+        """The sum of two structures. It is stored in ``sums`` for later lookups."""
         made = add(self.structures[left], self.structures[right])
         found = self.sums[left][right] = (self.number(made.structure), operations(made))
         self.known += 1
@@ -97,7 +97,7 @@ class Prices:
 
 
 def operations(operation: Operation) -> int:
-    """What an operation counts for an order: arithmetic, and what loops move."""
+    """The cost of an operation to an order: arithmetic, and the numbers that loops move."""
     counted = operation.multiplications + operation.additions
     if isinstance(operation, Pick) and operation.index == 0:
         counted += _MOVING * operation.passing.moved
@@ -106,14 +106,14 @@ def operations(operation: Operation) -> int:
 
 @lru_cache(16)
 def prices_of(graph: ComputationGraph) -> Prices:
-    """The prices of a graph; all orders of it share them."""
+    """The prices of a graph, which all its orders share."""
     return Prices(graph)
 
 
 class Tally:
-    """A graph on its way to becoming bipartite, of which only the operations are counted. Eliminations can be undone.
+    """A graph during elimination that only counts operations. Eliminations can be undone.
 
-    ``predecessors`` are the numbers of structures by target and source.
+    ``predecessors`` holds the numbers of structures by target and source.
     """
 
     def __init__(self, prices: Prices):
@@ -123,12 +123,12 @@ class Tally:
         for target, source, structure in self._prices.edges:
             self.predecessors[target][source] = structure
             self.successors[source].add(target)
-        # Products that were looked up so far, and eliminations in terms of them.
+        # The number of products looked up so far, with eliminations converted to lookups.
         self.work = 0
         self._done: list[tuple[int, dict[int, int], dict[int, int], list[tuple[int, int, int | None]]]] = []
 
     def eliminate(self, vertex: int) -> int:
-        """Connect every predecessor of ``vertex`` with every successor and remove it; the operations of that."""
+        """Connect every predecessor of ``vertex`` with every successor and remove it. Returns the operations."""
         predecessors, successors, prices = self.predecessors, self.successors, self._prices
         passed = self._passed(vertex) if vertex in prices.beside_loops else None
         before = predecessors.pop(vertex)
@@ -171,14 +171,14 @@ class Tally:
         return passages[vertex, edges]
 
     def _together(self, vertex: int) -> dict[Edge, ProductOperation | None]:
-        """The products at a vertex beside a loop: all of them pass through it in one go."""
+        """The products at a vertex beside a loop, which all pass through the loop together."""
         known = self._prices.structures
         before = {source: known[edge] for source, edge in self.predecessors[vertex].items()}
         after = {target: known[self.predecessors[target][vertex]] for target in self.successors[vertex]}
         return products_at(before, after)
 
     def rewind(self, count: int) -> None:
-        """Take back the last few eliminations."""
+        """Undo the last ``count`` eliminations."""
         for _ in range(count):
             self._undo()
 
@@ -197,13 +197,13 @@ class Tally:
         self.predecessors[vertex], self.successors[vertex] = before, set(after)
 
     def changed(self, count: int) -> dict[Edge, int]:
-        """The edges that the last few eliminations have changed or made, as far as they are still there."""
+        """The edges that the last ``count`` eliminations have changed or made and that still exist."""
         rows = self.predecessors
         edges = {(target, source) for *_, changes in self._done[-count:] for target, source, _ in changes}
         return {(t, s): rows[t][s] for t, s in edges if t in rows and s in rows[t]}
 
     def last_stored(self) -> tuple[int, int]:
-        """By how many numbers the last elimination made edges grow, and how many are in those that it removed."""
+        """The numbers by which edges grew in the last elimination, and those in the edges that it removed."""
         _, before, after, changes = self._done[-1]
         structures = self._prices.structures
         made = sum(structures[self.predecessors[target][source]].stored for target, source, _ in changes)
@@ -212,11 +212,11 @@ class Tally:
 
     @property
     def written(self) -> int:
-        """How many products and sums all eliminations have taken."""
+        """The number of products and sums of all eliminations."""
         return sum(1 + (old is not None) for *_, changes in self._done for _, _, old in changes)
 
     def degree(self, vertex: int) -> int:
-        """The raw multiplications that eliminating ``vertex`` now would take: its Markowitz degree."""
+        """The raw multiplications of eliminating ``vertex`` now: its Markowitz degree."""
         if vertex in self._prices.beside_loops:
             return sum(product.raw_multiplications for product in self._together(vertex).values() if product)
         raw, before = self._prices.raw, self.predecessors[vertex].values()
@@ -225,7 +225,7 @@ class Tally:
 
 
 def counted(prices: Prices, vertices: Iterable[int], most: float = inf) -> float:
-    """The operations that eliminating in this order takes, with what loops move; infinite if more than ``most``."""
+    """The operations of eliminating in this order, including moves of loops; infinite if more than ``most``."""
     tally, spent = Tally(prices), 0
     for vertex in vertices:
         spent += tally.eliminate(vertex)
@@ -235,7 +235,7 @@ def counted(prices: Prices, vertices: Iterable[int], most: float = inf) -> float
 
 
 def peak(prices: Prices, vertices: Iterable[int]) -> int:
-    """The most numbers held at any time of eliminating in this order, like `Plan.peak`."""
+    """The largest number of values held at any time of this order, like `Plan.peak`."""
     tally, structures = Tally(prices), prices.structures
     most = live = sum(structures[number].stored for _, _, number in prices.edges)
     for vertex in vertices:

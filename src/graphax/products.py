@@ -1,4 +1,4 @@
-"""Products of structures: the chain rule, and what it costs."""
+"""Products of structures: the chain rule and its cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ from .keys import distinct, keys_of, sketch
 from .positions import Dynamic, Listed, as_array, listed
 from .structure import CACHE, Structure, canonical, digits_of, freed, renumbered
 
-# Lists may name so large a part of their entries again: to sum fewer values than that is not worth moving them all.
+# Up to this fraction of repeated entries in a list is tolerated: moving all values to sum so few is not worthwhile.
 _REPEATED = 1 / 16
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """Values along one label that belong to the same entries, summed: ``groups`` says where each of them goes."""
+    """A sum of the values along one label that belong to the same entries. ``groups`` tells where each value goes."""
 
     label: int
     groups: Listed
@@ -28,7 +28,7 @@ class Compaction:
 
 @lru_cache(CACHE)
 def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
-    """The structure without entries that its lists name more than once, and how to get there."""
+    """The structure without entries that its lists name more than once, and the steps that lead to it."""
     steps: list[Compaction] = []
     for label in sorted({d.label for d in digits_of(structure) if isinstance(d.at, Listed) and d.label is not None}):
         if label not in structure.values:
@@ -37,7 +37,7 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
         if any(isinstance(d.at, Dynamic) for d in tied):
             continue
         columns = [as_array(d.at) for d in tied]
-        # A list that two axes share says nothing the second time.
+        # A list that two axes share adds no information the second time.
         different = {d.at: d.size for d in tied}
         keys = keys_of([as_array(at) for at in different], list(different.values()))
         if np.all(keys[1:] > keys[:-1]) or sketch(keys).distinct >= 1 - _REPEATED:
@@ -63,9 +63,9 @@ def compacted(structure: Structure) -> tuple[Structure, tuple[Compaction, ...]]:
 class Product:
     """How to compose two blocks, and what that costs.
 
-    ``left`` and ``right`` say what the axes of each value array mean in the labels of the product (None where a
-    block has no values); labels from ``len(structure.sizes)`` on are summed over. Each of ``guards`` is at 1 where
-    there are entries, which is known only when run.
+    ``left`` and ``right`` express the axes of each value array in the labels of the product (None if a block has no
+    values). Labels from ``len(structure.sizes)`` on are summed over. Each of ``guards`` is 1 where there are entries,
+    which is known only at run time.
     """
 
     structure: Structure
@@ -81,13 +81,13 @@ class Product:
     is_sum: ClassVar[bool] = False
 
 
-# Products of fewer numbers are written with labels of their own where digits do not do, larger ones with lists.
+# Where digits do not suffice, products of fewer numbers are written with separate labels, larger ones with lists.
 _LARGE = 2_048
 
 
 @lru_cache(CACHE)
 def compose(left: Structure, right: Structure) -> Product | None:
-    """The block of ``left`` after ``right``; None if it is zero everywhere."""
+    """The product of ``left`` after ``right``; None if it is zero everywhere."""
     try:
         return _compose(left, right)
     except Disjoint:
@@ -102,7 +102,7 @@ def compose(left: Structure, right: Structure) -> Product | None:
 
 
 def _listed(left: Structure, right: Structure) -> Product | None:
-    """The product by lists, where digits do not do."""
+    """The product by lists, where digits do not suffice; None if lists do not either."""
     try:
         return _compose(left, right, listing=True)
     except Unrepresentable:
@@ -133,7 +133,7 @@ def _compose(left: Structure, right: Structure, listing: bool = False) -> Produc
     in_left, in_right = set(labels_of(left_axes)), set(labels_of(right_axes))
     carried = in_left | in_right | guarded
     both_known = left.scale is not None and right.scale is not None and not guards
-    # A summed label that no value has contributes its size.
+    # A summed label that no value has contributes its size as a factor.
     factor = _known(left) * _known(right)
     factor *= prod(labels.sizes[n] for n in set(labels_of(middle)) - kept - carried)
     structure, old = canonical(

@@ -1,8 +1,8 @@
-"""Lower bounds by ranks: vertices in groups, each of which must contribute a number of multiplications.
+"""Lower bounds by ranks: groups of vertices, each of which must contribute a number of multiplications.
 
-`graphax.bilinear` bounds what a convex group of vertices takes together; `graphax.bound` bounds each vertex. Groups
-that share no vertex add up. Alone, a vertex between known numbers is free: it can be eliminated before its neighbours
-have any values. But then they pay, so groups grow along edges as long as the bound does.
+`graphax.bilinear` bounds the joint cost of a convex group of vertices; `graphax.bound` bounds each vertex. Bounds of
+groups without common vertices add up. On its own, a vertex between known numbers is free: it can be eliminated before
+its neighbours have any values. But then the neighbours pay, so groups grow along edges as long as the bound does.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from .terms import terms_of
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
-# Graphs with more elements, counted once for each end, or more vertices are not looked at.
+# Graphs with more elements (counted once per end) or more vertices than this are skipped.
 _MOST_ELEMENTS, _MOST_VERTICES = 1 << 20, 400
-# Nor are groups with more elements, nor further groups after so much work, which takes about a second.
+# So are groups with more elements, and all further groups after this much work, which takes about a second.
 _LARGEST_GROUP, _MOST_WORK = 512, 1 << 30
 
 
 def rank_bound(graph: ComputationGraph, least: Mapping[int, int], raw: bool = False) -> int:
-    """Multiplications that every order takes, if each vertex takes at least those in ``least``; zero if not known."""
+    """Multiplications that every order takes, given that each vertex takes at least those in ``least``.
+
+    Returns zero for graphs that cannot be bounded this way.
+    """
     if not _can_be_bounded(graph):
         return 0
     return _Grouping(graph, least, raw).grown()
@@ -46,7 +49,7 @@ def _can_be_bounded(graph: ComputationGraph) -> bool:
 
 
 class _Grouping:
-    """A partition of the intermediate vertices into convex groups, and what each of them takes."""
+    """A partition of the intermediate vertices into convex groups, with the multiplications of each."""
 
     def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool):
         self._derivatives = RandomDerivatives(graph, raw)
@@ -56,8 +59,8 @@ class _Grouping:
         self._edges = [(target, source) for target, source in graph.edges if {target, source} <= self._group.keys()]
 
     def grown(self) -> int:
-        """The sum over all groups, after each pair of neighbours that takes more together was joined."""
-        # Across known numbers first: there, two that take nothing alone may be part of a group that does.
+        """The sum over all groups, after joining all neighbouring groups whose joint bound is higher."""
+        # Begin with edges of known numbers: two vertices that take nothing alone may be part of a group that does.
         entries = self._derivatives.entries
         known = [edge for edge in self._edges if not entries[edge].count]
         for edges, ties in ((known, True), (self._edges, False)):
@@ -74,8 +77,10 @@ class _Grouping:
         return self._known[group]
 
     def _join(self, target: int, source: int, ties: bool) -> bool:
-        """Join the groups of two vertices if they take more together; or, if asked to, as much, where one of them
-        takes nothing."""
+        """Join the groups of two vertices if their joint bound is higher.
+
+        With ``ties``, also join them if the bound is equal and one of them takes nothing.
+        """
         before, after = self._group[source], self._group[target]
         if before == after or not self._is_convex(before, after):
             return False
@@ -87,7 +92,7 @@ class _Grouping:
         return True
 
     def _is_convex(self, before: frozenset[int], after: frozenset[int]) -> bool:
-        """Whether no path leads from one group to the other by way of a third."""
+        """Whether no path leads from one group to the other through a third."""
         todo, seen = self._following(before) - {after}, set[frozenset[int]]()
         while todo:
             group = todo.pop()

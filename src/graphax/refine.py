@@ -1,11 +1,10 @@
-"""Better orders than the presets find, for a share of the time that the first call of a function takes.
+"""Better orders than the presets find, within a share of the time of the first call of a function.
 
-Two things pay. Mixed orders (`graphax.mixed`) come first. Then sweeps walk along the best order, with everything before
-the cursor eliminated: the vertex at the cursor is moved behind a neighbour, or a neighbour before it, where that takes
-fewer operations.
+Two methods pay off. Mixed orders (`graphax.mixed`) come first. Then sweeps walk along the best order, with everything
+before the cursor eliminated. A sweep moves the vertex at the cursor behind a neighbour, or a neighbour before it, if
+that takes fewer operations.
 
-Effort is counted in products that are looked up, never measured in seconds, so a function has the same order on every
-machine.
+Effort is counted in product lookups, never measured in seconds, so a function gets the same order on every machine.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from .prices import Prices, Tally
 if TYPE_CHECKING:
     from .graph import ComputationGraph
 
-# The share of the estimated time of a first call that is spent on a better order.
+# The share of the estimated time of a first call that is spent on finding a better order.
 SHARE = 0.12
-# What tracing, differentiating and writing a program takes for each vertex, and what looking up a product takes here.
+# Seconds per vertex to trace, differentiate and write a program, and seconds to look up a product here.
 _TRACED, _PRODUCT = 1e-3, 0.5e-6
-# A product or sum of structures that has not come up takes as long as looking up so many; with lists, another one for
-# so many positions.
+# A new product or sum of structures takes as long as this many lookups; with lists, one more lookup per this many
+# positions.
 _STRUCTURE, _POSITIONS = 180, 8
-# How far vertices are moved: most gains are near, and cheap to find there.
+# How far vertices are moved: most gains are near, where they are cheap to find.
 _REACHES = (8, 32)
-# After this share of all effort no other mixed order is tried.
+# After this share of all effort no further mixed order is tried.
 _MIXED = 1 / 10
 
 
@@ -49,10 +48,10 @@ def refined(graph: ComputationGraph, prices: Prices, vertices: tuple[int, ...]) 
 
 
 def first_call(graph: ComputationGraph, operations: int, written: int) -> float:
-    """Seconds that the first call of a function should take, with an order of so many operations in so many products
-    and sums.
+    """Estimated seconds of the first call of a function.
 
-    Whether XLA or a kernel runs the program is not known here, so what is quicker to compile counts.
+    The order has ``operations`` operations in ``written`` products and sums. Whether XLA or a kernel will run the
+    program is not known here, so the shorter compile time counts.
     """
     elements = sum(prod(vertex.shape) for vertex in graph.vertices.values())
     elements += sum(edge.stored for edge in graph.edges.values())
@@ -62,7 +61,7 @@ def first_call(graph: ComputationGraph, operations: int, written: int) -> float:
 
 
 class Effort:
-    """How much was tried from now on, and how much may be."""
+    """The effort spent since construction, and its limit."""
 
     def __init__(self, prices: Prices, tally: Tally, limit: int):
         self._prices, self._tally, self.limit = prices, tally, limit
@@ -75,7 +74,7 @@ class Effort:
 
     @property
     def taken(self) -> int:
-        """Products that were looked up, and what eliminations and new structures are worth in them."""
+        """The number of product lookups, with eliminations and new structures converted to lookups."""
         return self._worked - self._start
 
     @property
@@ -86,7 +85,7 @@ class Effort:
 def _cheapest_mixed(
     graph: ComputationGraph, tally: Tally, effort: Effort, vertices: tuple[int, ...], least: int
 ) -> tuple[int, ...]:
-    """The cheapest of an order and mixed ones."""
+    """The cheapest among an order and mixed orders."""
     best = vertices
     for order in mixed_orders(graph):
         count = spent = 0
@@ -105,7 +104,7 @@ class _Walk:
     """An order on its way to a better one.
 
     Attributes:
-        order, prices: the vertices, and the operations that eliminating each takes at its place.
+        order, prices: the vertices, and the operations of eliminating each at its place.
     """
 
     def __init__(self, tally: Tally, effort: Effort, vertices: Sequence[int]):
@@ -121,15 +120,15 @@ class _Walk:
         return [self._tally.eliminate(vertex) for vertex in vertices]
 
     def descend(self, reach: int) -> None:
-        """Move vertices up to so far as long as that pays and there is effort left."""
+        """Move vertices by up to ``reach`` places as long as it pays off and there is effort left."""
         self._reach = reach
-        # Vertices at which a move may pay: those where none did are left alone until something moves near them.
+        # Vertices at which a move may pay off. Where none did, a vertex is skipped until something moves near it.
         self._open = set(self.order)
         while self._sweep():
             pass
 
     def _sweep(self) -> bool:
-        """Walk along the order once; whether anything was moved, and there is effort left to go on."""
+        """Walk along the order once. Returns whether anything was moved and there is effort left to go on."""
         moved = False
         for cursor in range(len(self.order)):
             while self.order[cursor] in self._open:
@@ -145,7 +144,7 @@ class _Walk:
         return moved
 
     def _improve(self, cursor: int) -> bool:
-        """Make a move that pays at the cursor; whether there is one."""
+        """Make a move at the cursor that pays off. Returns whether there is one."""
         places = self._connected(cursor)
         if not places:
             return False
@@ -157,9 +156,9 @@ class _Walk:
         return any(self._pull(cursor, [place for place in places if place <= end]) for end in ends)
 
     def _connected(self, cursor: int) -> list[int]:
-        """The places within reach behind the cursor that are connected with it by others within reach.
+        """The places within reach behind the cursor that are connected with it through others within reach.
 
-        Eliminations of vertices that share no edge commute, so the others need not be looked at.
+        Eliminations of vertices that share no edge commute, so other places need not be considered.
         """
         predecessors, successors, place = self._tally.predecessors, self._tally.successors, self._place
         end = cursor + self._reach
@@ -175,7 +174,7 @@ class _Walk:
         return sorted(found)
 
     def _push(self, cursor: int, places: list[int]) -> bool:
-        """Move the vertex at the cursor behind the one where that is cheapest, if it pays."""
+        """Move the vertex at the cursor to the cheapest place behind a neighbour, if that pays off."""
         tally, vertex = self._tally, self.order[cursor]
         spent, before, least = 0, self.prices[cursor], 0
         passed = best = 0
@@ -196,7 +195,7 @@ class _Walk:
         return best > 0 and self._move(cursor, places[best - 1])
 
     def _pull(self, cursor: int, places: list[int]) -> bool:
-        """Move the vertex at the last of the places to the cursor, if it pays."""
+        """Move the vertex at the last of the places to the cursor, if that pays off."""
         before = self.prices[cursor] + sum(self.prices[place] for place in places)
         spent = passed = 0
         for place in (places[-1], cursor, *places[:-1]):
@@ -208,7 +207,7 @@ class _Walk:
         return spent < before and self._move(places[-1], cursor)
 
     def _move(self, start: int, end: int) -> bool:
-        """Take a vertex from one place to another, if the whole order gains by it."""
+        """Move a vertex from one place to another, if the whole order improves. Returns whether it was moved."""
         first, last = min(start, end), max(start, end)
         old = self.order[first : last + 1]
         new = old.copy()
@@ -220,7 +219,7 @@ class _Walk:
         is_same = left == self._tally.changed(len(old))
         self._tally.rewind(len(old))
         if not is_same:
-            # Blocks that differ from now on may cost something else further on.
+            # If blocks differ from here on, later eliminations may cost something else.
             new += self.order[last + 1 :]
             prices = self._eliminated(new)
             self._tally.rewind(len(new))

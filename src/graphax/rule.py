@@ -1,8 +1,8 @@
-"""What a rule for a linear primitive is, and the table of all rules.
+"""The definition of rules for linear primitives, and the table of all rules.
 
-A rule says what the Jacobian of one linear primitive with respect to one operand looks like, as an einsum term. It
-may know the pattern only (`LinearCall.pattern`): the values are then found by applying the linear program to as few
-tangents as the pattern allows. A primitive without a rule is a dense pattern, so everything JAX differentiates works.
+A rule describes the Jacobian of one linear primitive with respect to one operand, as an einsum term. It may know only
+the pattern (`LinearCall.pattern`); the values are then found by applying the linear program to as few tangents as the
+pattern allows. A primitive without a rule has a dense pattern, so everything that JAX differentiates works.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -20,7 +20,7 @@ from .positions import progression
 
 Rule = Callable[["LinearCall"], "JacobianBlock | Sequence[JacobianBlock | None] | None"]
 
-# Those that come with graphax, and those of users, which take precedence whenever they were registered.
+# The rules of graphax, and those of users, which take precedence no matter when they were registered.
 _RULES: dict[str, Rule] = {}
 _REGISTERED: dict[str, Rule] = {}
 _RENAMING: set[str] = set()
@@ -71,22 +71,25 @@ class LinearCall:
         return self.block(out, inp, renaming=True, lists=lists)
 
     def elementwise(self, values: Any = None, scale: float = 1.0) -> JacobianBlock:
-        """A diagonal block; an operand of rank 0 is broadcast, and so are values of rank 0."""
+        """A diagonal block. Operands and values of rank 0 are broadcast."""
         out = range(len(self.out_shape))
         inp = out if len(self.shape) == len(out) else ()
         on = () if values is None else range(np.ndim(values))
         return self.block(out, inp, values, on, scale=scale)
 
     def mask(self, where: Any) -> JacobianBlock:
-        """A diagonal block that lets tangents through where it is true. Zero is zero there, whatever comes next."""
+        """A diagonal block that passes tangents where ``where`` is true and is exactly zero elsewhere.
+
+        These entries stay zero, whatever they are multiplied by.
+        """
         return self.selecting(self.elementwise(where))
 
     def selecting(self, block: JacobianBlock) -> JacobianBlock:
-        """A block whose truth values let tangents through."""
+        """A block whose truth values select the tangents that pass."""
         return block.mapped(lambda part: replace(part, dtype=self.dtype), self.dtype)
 
     def elementwise_pattern(self) -> JacobianBlock:
-        """A diagonal block with values not known yet."""
+        """A diagonal block with values that are not known yet."""
         return as_pattern(self.elementwise())
 
     def sum(self, blocks: Iterable[JacobianBlock | None]) -> JacobianBlock | None:
@@ -95,7 +98,7 @@ class LinearCall:
         return JacobianBlock(parts) if parts else None
 
     def window(self, starts: Sequence[int], strides: Sequence[int]) -> JacobianBlock:
-        """The operand read from ``starts`` on, in steps of ``strides``."""
+        """The block that reads the operand from ``starts`` on, in steps of ``strides``."""
         positions = [progression(*args) for args in zip(starts, strides, self.out_shape, strict=True)]
         inp = [axis_along(n, at, size) for n, (at, size) in enumerate(zip(positions, self.shape, strict=True))]
         return self.renaming(range(len(self.out_shape)), inp)
@@ -109,18 +112,18 @@ class LinearCall:
         return self.pattern(out, inp)
 
     def pattern(self, out: Sequence, inp: Sequence, number: int = 0) -> JacobianBlock:
-        """A block with labels only, without values, for result ``number``."""
+        """A block with labels but without values, for result ``number``."""
         known = JacobianBlock.labelled(out, inp, self.out_shapes[number], self.shape)
         return as_pattern(known)
 
 
 def own_labels(shape: Sequence[int], side: str) -> list[Hashable]:
-    """Labels of their own for the axes of one side."""
+    """Distinct labels for the axes of one side."""
     return [(side, n) for n in range(len(shape))]
 
 
 def remembered(size: int):
-    """Like `functools.lru_cache`, for what depends on rules: registering a rule forgets everything."""
+    """Like `functools.lru_cache`, for results that depend on rules. Registering a rule clears these caches."""
 
     def decorate(function):
         cached = lru_cache(size)(function)
@@ -131,7 +134,7 @@ def remembered(size: int):
 
 
 def clear_caches() -> None:
-    """Forget the derivatives of all equations seen so far."""
+    """Clear the cached derivatives of all equations."""
     for cached in _CACHES:
         cached.cache_clear()
 
@@ -140,8 +143,8 @@ def register_rule(primitive: str, rule: Rule | None = None):
     """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
 
     The rule gets a `LinearCall` and returns the block of the result with respect to ``call.operands[call.position]``: a
-    `JacobianBlock`, None for zero, or a sequence with one of these for each result of the primitive. See
-    docs/rules.md. A rule registered later replaces an earlier one.
+    `JacobianBlock`, None for zero, or a sequence with one of these per result of the primitive. See docs/rules.md. A
+    rule registered later replaces an earlier one.
     """
     if not isinstance(primitive, str):
         raise TypeError(f"register_rule takes the name of a primitive, such as 'mul', but got {primitive!r}")
@@ -155,17 +158,17 @@ def register_rule(primitive: str, rule: Rule | None = None):
 
 
 def known_primitives() -> tuple[str, ...]:
-    """The primitives with a rule, so far."""
+    """The primitives that currently have a rule."""
     return tuple(sorted({*_RULES, *_REGISTERED}))
 
 
 def only_renames(primitive: str) -> bool:
-    """True if a primitive does no arithmetic, so that raw counting takes its blocks for mere renaming."""
+    """True if a primitive does no arithmetic, so that raw counting treats its blocks as mere renaming."""
     return primitive in _RENAMING
 
 
 def taken_as_one(primitive: str) -> bool:
-    """True if a rule knows the pattern of a primitive's derivative, so that nobody looks at how JAX computes it."""
+    """True if a rule gives the pattern of a primitive's derivative as a whole, independent of how JAX computes it."""
     return primitive in _AS_ONE
 
 
@@ -184,7 +187,7 @@ def apply_rule(call: LinearCall) -> list[JacobianBlock | None]:
 
 
 def _problem(call: LinearCall, blocks: Any) -> str | None:
-    """What is wrong with the answer of a rule."""
+    """A description of what is wrong with the result of a rule, or None."""
     if not isinstance(blocks, (list, tuple)) or not all(b is None or isinstance(b, JacobianBlock) for b in blocks):
         return f"must return a JacobianBlock, None, or a list of these, but returned {type(blocks).__name__}"
     if len(blocks) != len(call.out_shapes):
@@ -207,19 +210,21 @@ def rules_for(*primitives: str):
 
 
 def renaming_rules_for(*primitives: str):
-    """Register a rule for primitives that move entries about and do no arithmetic."""
+    """Register a rule for primitives that move entries and do no arithmetic."""
     _RENAMING.update(primitives)
     return rules_for(*primitives)
 
 
 def rules_as_one_for(*primitives: str):
-    """Register a rule for primitives that are not linear: it says what their derivative looks like, whatever steps JAX
-    takes it in."""
+    """Register a rule for nonlinear primitives.
+
+    The rule describes the pattern of their derivative, independent of the steps that JAX takes.
+    """
     _AS_ONE.update(primitives)
     return rules_for(*primitives)
 
 
 def dense_pattern(call: LinearCall):
-    """Any entry of the results may depend on any entry of the operand."""
+    """A pattern in which any entry of the results may depend on any entry of the operand."""
     inp = own_labels(call.shape, "inp")
     return [call.pattern(own_labels(shape, "out"), inp, number) for number, shape in enumerate(call.out_shapes)]

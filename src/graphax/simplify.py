@@ -1,7 +1,7 @@
-"""Rewriting programs before the graph is built.
+"""Rewrites programs before the graph is built.
 
-`fold_constants` never changes which equations there are, so vertex numbers stay those of the traced program.
-`simplify` removes equations (dead code, common subexpressions) and so gives new numbers.
+`fold_constants` keeps all equations, so vertex numbers stay those of the traced program. `simplify` removes equations
+(dead code, common subexpressions), so it gives new numbers.
 """
 
 from collections.abc import Callable
@@ -16,24 +16,24 @@ from . import _jax
 from ._jax import Literal, Program, Var
 from .indexing import OUTSIDE, places_of_gather, places_of_slice
 
-# Constant arrays up to this size are looked at before execution; of integers, which may be indices, up to the second.
+# Constant arrays up to the first size are inspected before execution; integers, which may be indices, up to the second.
 SMALL, MANY = 4096, 1 << 24
-# A loop of more equations in all its steps is not run before execution.
+# A loop with more equations in all its steps is not run before execution.
 MOST_FOLDED = 4096
-# An array of so many numbers is sparse if one in so many differs from zero.
+# An array of at least this many numbers is sparse if at most one in this many differs from zero.
 _FEWEST, _NONZERO_SHARE = 64, 4
 
 
 def fold_constants(program: Program) -> Program:
-    """Write what is known at trace time into the equations as literals: numbers, and small integer arrays.
+    """Write values known at trace time into the equations as literals: numbers, and small integer arrays.
 
-    Done with NumPy, on no device, so that rules can see constant factors and constant indices.
+    NumPy computes them, without a device, so that rules can see constant factors and constant indices.
     """
     return replace(program, equations=tuple(_with_known(program)[0]))
 
 
 def _with_known(program: Program) -> tuple[list[_jax.JaxprEqn], dict[Var, np.ndarray]]:
-    """The equations with literals for what is known, and all that is."""
+    """The equations with literals for known values, and all known values."""
     known = {var: value for var, value in program.constants.items() if _worth_knowing(value)}
     known = {var: np.asarray(value) for var, value in known.items()}
     equations = []
@@ -49,7 +49,7 @@ def _with_known(program: Program) -> tuple[list[_jax.JaxprEqn], dict[Var, np.nda
 
 
 def _folded(eqn: _jax.JaxprEqn) -> list[Any] | None:
-    """The results of an equation of literals, by NumPy; None if that is not possible, or might round differently."""
+    """The results of an equation of literals, by NumPy; None if this is impossible or might round differently."""
     if any(not isinstance(atom, Literal) or not prod(_jax.shape(atom)) for atom in eqn.invars):
         return None
     if any(prod(_jax.shape(var)) > MANY for var in eqn.outvars):
@@ -65,7 +65,7 @@ def _folded(eqn: _jax.JaxprEqn) -> list[Any] | None:
 
 
 def _folded_scan(eqn: _jax.JaxprEqn, operands: list[np.ndarray]) -> list[Any] | None:
-    """The results of a loop over integers, such as a search for indices."""
+    """The results of a loop over integers, such as a search for indices; None if they cannot be found."""
     body, length = _jax.inlined(eqn.params["jaxpr"]), eqn.params["length"]
     if any(x.dtype.kind not in "iub" for x in operands) or len(body.equations) * length > MOST_FOLDED:
         return None
@@ -92,13 +92,13 @@ def _known_results(program: Program, values: list[Any]) -> list[Any] | None:
 
 
 def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
-    """How to compute an equation with NumPy; None if that is not possible, or might round differently."""
+    """A function that computes an equation with NumPy; None if this is impossible or might round differently."""
     name = eqn.primitive.name
     if name not in _MOVES and name not in _INTEGER_ARITHMETIC:
         return None
     operands = [_jax.dtype(atom).kind in "iub" for atom in eqn.invars]
     if name == "convert_element_type":
-        # From a number to an integer XLA saturates where NumPy wraps around.
+        # When converting to integers, XLA saturates where NumPy wraps around.
         return _MOVES[name] if all(operands) or _jax.dtype(eqn.outvars[0]).kind not in "iu" else None
     return _MOVES.get(name) or (_INTEGER_ARITHMETIC[name] if all(operands) else None)
 
@@ -112,7 +112,7 @@ def _worth_knowing(value: Any) -> bool:
 
 
 def uniform_value(array: Any) -> float | None:
-    """The number that a constant array holds everywhere, if it is known now."""
+    """The number that a constant array holds everywhere; None if there is none or it is not known yet."""
     if isinstance(array, jax.core.Tracer) or np.size(array) == 0 or np.size(array) > SMALL:
         return None
     numbers = np.asarray(array)
@@ -123,7 +123,7 @@ def uniform_value(array: Any) -> float | None:
 
 
 def is_sparse(array: Any) -> bool:
-    """Whether most of a constant array of numbers is zero, if that is known now."""
+    """Whether most of a constant array of numbers is zero. False if the array is not known yet."""
     if isinstance(array, jax.core.Tracer) or not _FEWEST <= np.size(array) <= MANY:
         return False
     numbers = np.asarray(array)
@@ -143,7 +143,7 @@ def _chosen(which: Any, cases: list[Any]) -> Any:
 
 
 def _quotient(value: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Quotients as XLA rounds them, towards zero; all bits are set where the divisor is zero."""
+    """Quotients rounded toward zero, as in XLA. All bits are set where the divisor is zero."""
     with np.errstate(all="ignore"):
         floor = value // by
         up = (floor < 0) & (floor * by != value) if value.dtype.kind == "i" else False
@@ -151,7 +151,7 @@ def _quotient(value: np.ndarray, by: np.ndarray) -> np.ndarray:
 
 
 def _remainder(value: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Remainders of those quotients; all of the value remains where the divisor is zero."""
+    """Remainders of these quotients. Where the divisor is zero, the remainder is the value."""
     with np.errstate(all="ignore"):
         return np.where(by == 0, value, np.fmod(value, by))
 
@@ -218,7 +218,7 @@ _MOVES: dict[str, Callable] = {
 
 def _gathered(value: np.ndarray, indices: np.ndarray, eqn: _jax.JaxprEqn) -> np.ndarray:
     places = places_of_gather(eqn, value.shape, indices)
-    # Where nothing can be outside, there is no number for it.
+    # If no index can be outside, there is no fill value.
     filler = value.dtype.type(eqn.params["fill_value"] or 0)
     return np.where(places == OUTSIDE, filler, value.ravel()[places] if value.size else filler)
 
@@ -242,7 +242,7 @@ def simplify(program: Program) -> Program:
 
 
 def _expression(eqn: _jax.JaxprEqn, invars: list[Any]) -> Any:
-    """What an equation computes, hashable; None if it has effects or cannot be compared."""
+    """A hashable description of what an equation computes; None if it has effects or cannot be compared."""
     if eqn.effects:
         return None
     operands = [(atom.aval, np.asarray(atom.val).tobytes()) if isinstance(atom, Literal) else atom for atom in invars]

@@ -1,4 +1,4 @@
-"""How large programs are: equations, and elements that they compute."""
+"""The size of programs: the number of equations, and of elements that they compute."""
 
 from collections.abc import Iterable
 from math import prod
@@ -9,7 +9,7 @@ from ._jax import Program
 
 
 def size(program: Program) -> tuple[int, int]:
-    """How many equations there are, and elements that they compute; what loops repeat counts once."""
+    """The number of equations and of elements that they compute. Bodies of loops count once."""
     return sum(1 for _ in _jax.all_equations(program.equations)), elements_computed(program)
 
 
@@ -18,7 +18,7 @@ def elements_computed(program: Program) -> int:
 
 
 def elements_of_equation(eqn: Any) -> int:
-    """How many elements an equation computes; one of a matrix product is a sum of as many as it contracts."""
+    """The number of elements that an equation computes. Elements of matrix products count once per summand."""
     computed = elements_of(eqn.outvars)
     if eqn.primitive.name != "dot_general":
         return computed

@@ -1,7 +1,7 @@
 """The paper's sparsity types, derived from structures of rank at most two.
 
-Written J[i, j, k, l] with output axes i, j and input axes k, l; a missing axis has size 1. The numbers are names:
-nothing in graphax stores or computes with them.
+Blocks are written J[i, j, k, l] with output axes i, j and input axes k, l; a missing axis has size 1. The numbers are
+only names: graphax does not store them or compute with them.
 
      1  T[i,j,k,l]                     -1  entries are only moved (slice, reshape, ...)
      2  T[i,j,l] δ[i,k]                -2  T[j,l] δ[i,k]
@@ -14,8 +14,8 @@ nothing in graphax stores or computes with them.
      9  T[i] δ[i,l] δ[j,k]             -9  T[j] δ[i,l] δ[j,k]
     10  c δ[i,k] δ[j,l]               -10  c δ[i,l] δ[j,k]
 
-(The paper prints the same tensor for 4 and -4 and for 5 and -5; the positive ones are read here by analogy with 2
-and 3: the values vary along the tied axis.)
+(The paper prints the same tensor for 4 and -4 and for 5 and -5. The positive types are read here by analogy with 2 and
+3: the values vary along the tied axis.)
 """
 
 from .axes import Axis
@@ -26,7 +26,7 @@ _ONE_DELTA = {"ik": 2, "jl": 3, "il": 4, "jk": 5}
 
 
 def sparsity_type(structure: AnyStructure | None) -> int:
-    """The paper's number for a structure; 0 for no edge. Raises ValueError above rank 2, and for sums of terms."""
+    """The paper's number for a structure; 0 for no edge. Raises ValueError above rank 2 and for sums of terms."""
     if structure is None:
         return 0
     if isinstance(structure, Terms):
@@ -42,7 +42,7 @@ def sparsity_type(structure: AnyStructure | None) -> int:
     i, j = (_label(axis) for axis in out)
     k, l = (_label(axis) for axis in inp)  # noqa: E741
     ties = {name for name, a, b in (("ik", i, k), ("jl", j, l), ("il", i, l), ("jk", j, k)) if a is not None and a == b}
-    # Axes of size 1 are tied to one another as much as not.
+    # Axes of size 1 can be counted as tied to one another or not.
     parallel, crossed = ties <= {"ik", "jl"}, ties <= {"il", "jk"}
     free = {label for label in (i, j, k, l) if label is not None} - {label for label in (i, j) if label in (k, l)}
     if not free and (i is not None or j is not None) and (parallel or crossed):

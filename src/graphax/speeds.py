@@ -1,4 +1,4 @@
-"""What a machine takes for the parts of a program: as `graphax.calibrate` measured it, or as a core of 2023 does."""
+"""The speed of a machine for the parts of a program: measured by `graphax.calibrate`, or that of a core of 2023."""
 
 import json
 import platform
@@ -9,20 +9,20 @@ from pathlib import Path
 from .errors import GraphaxError
 from .files import cache_folder, replace_file
 
-# Measurements further from those of 2023 than this factor are taken for noise.
+# Measurements that differ from those of 2023 by more than this factor are treated as noise.
 _FURTHEST = 8.0
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """Seconds that one core takes, with vectors of 512 bits if nothing else was measured.
+    """Seconds that one core takes. The defaults are for vectors of 512 bits.
 
     Attributes:
-        called: handing over to JAX and back, whatever is called.
-        started: one equation of small arrays, by XLA.
-        moved: one element of an array, by XLA.
-        alone: one instruction of a kernel for a single point.
-        in_vector: the same for one of many points.
+        called: one call through JAX and back, independent of the function.
+        started: one equation of small arrays, in XLA.
+        moved: one element of an array, in XLA.
+        alone: one kernel instruction for a single point.
+        in_vector: one kernel instruction for one of many points.
     """
 
     called: float = 5e-6
@@ -32,11 +32,11 @@ class Speeds:
     in_vector: float = 0.02e-9
 
     def bounded(self) -> "Speeds":
-        """The same, and nothing further from the usual speeds than noise would be."""
+        """The same speeds, clipped to a plausible range around the usual ones."""
         found = asdict(self)
 
         def within(name: str, usual: float) -> float:
-            # A comparison with NaN is false, too.
+            # A comparison with NaN is false as well.
             return min(max(found[name], usual / _FURTHEST), usual * _FURTHEST) if found[name] > 0 else usual
 
         return Speeds(**{name: within(name, usual) for name, usual in asdict(Speeds()).items()})
@@ -44,7 +44,7 @@ class Speeds:
 
 @lru_cache(1)
 def speeds() -> Speeds:
-    """Those of this machine if it has been calibrated, the usual ones otherwise."""
+    """The speeds of this machine if it has been calibrated, otherwise the usual ones."""
     try:
         stored = json.loads(_path().read_text(encoding="utf-8"))
         if stored["machine"] != _machine():
@@ -55,7 +55,7 @@ def speeds() -> Speeds:
 
 
 def keep(found: Speeds) -> None:
-    """Write speeds down for this process and later ones."""
+    """Store speeds for this process and later ones."""
     path = _path()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,5 +72,5 @@ def _path() -> Path:
 
 
 def _machine() -> str:
-    """What the file of another machine differs in, where several share a folder."""
+    """A description of this machine, to tell its file from those of other machines that share the folder."""
     return f"{platform.node()} {platform.machine()} {platform.processor()}"

@@ -1,13 +1,13 @@
-"""Structures: the shape of a Jacobian block and which of its entries can differ from zero.
+"""Structures: the shape of a Jacobian block and the entries that can differ from zero.
 
-A block is an einsum term. Every axis of the output and of the input carries labels (see `graphax.axes`); a label
-on both sides *is* a Kronecker delta; a label that the values lack is replication. A block whose coefficient is a
-known number has no values at all, and with coefficient 1 it only renames.
+A block is an einsum term. Every axis of the output and of the input carries labels (see `graphax.axes`). A label on
+both sides *is* a Kronecker delta; a label that the values lack is replication. A block whose coefficient is a known
+number has no values at all, and with coefficient 1 it only renames.
 
     J[out, inp] = coefficient * values[labels of the values] * deltas
 
-Nothing here, in `graphax.products` or in `graphax.sums` touches an array. Those modules decide what products and sums
-of blocks are and what they cost; `graphax.part` does what they decide.
+Nothing in this module, `graphax.products` or `graphax.sums` touches an array. These modules work out products and sums
+of blocks and their costs; `graphax.part` carries them out.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -29,12 +29,12 @@ class Structure:
     """The static part of a Jacobian block.
 
     Attributes:
-        out, inp: one `Axis` for each axis of the output and of the input.
+        out, inp: one `Axis` per axis of the output and of the input.
         sizes: the size of each label; labels are numbered by first appearance in ``out``, then ``inp``.
         values: the labels of the value array, ascending.
         scale: the coefficient if it is a number known before execution (then there is no value array), else None.
-        renaming: True for a coefficient 1 that stems from moving entries about (transpose, slice, ...) rather
-            than from arithmetic; raw counting does not count it.
+        renaming: True for a coefficient 1 that comes from moving entries (transpose, slice, ...) rather than from
+            arithmetic. Raw counting does not count it.
     """
 
     out: tuple[Axis, ...]
@@ -49,13 +49,13 @@ class Structure:
     def __post_init__(self):
         if self.scale is not None and self.values:
             raise ValueError("a block with a known coefficient has no values")
-        # Structures are dictionary keys everywhere, so their hash is computed once.
+        # Structures are used as dictionary keys everywhere, so their hash is computed once.
         key = (self.out, self.inp, self.sizes, self.values, self.scale, self.renaming)
         object.__setattr__(self, "_key", key)
         object.__setattr__(self, "_hash", hash(key))
 
     def __reduce__(self):
-        # Hashes differ from process to process.
+        # Hashes differ between processes.
         return Structure, self._key
 
     def __hash__(self):
@@ -120,7 +120,7 @@ class Structure:
 
 
 def turned(structure: Structure) -> tuple[Structure, list[int]]:
-    """With output and input exchanged, and the order in which that takes the axes of its values."""
+    """The structure with output and input exchanged, and the permutation of the axes of its values."""
     found, old = canonical(
         structure.inp, structure.out, structure.sizes, structure.values, structure.scale, structure.renaming
     )
@@ -162,7 +162,7 @@ def identity(shape: Sequence[int], scale: float = 1.0, renaming: bool = False) -
 
 
 def zero(out_shape: Sequence[int], inp_shape: Sequence[int]) -> Structure:
-    """No entry at all: what an output that does not depend on an input has."""
+    """The structure without entries, for an output that does not depend on an input."""
     return dense(out_shape, inp_shape, scale=0.0)
 
 
@@ -175,7 +175,7 @@ def dense(out_shape: Sequence[int], inp_shape: Sequence[int], scale: float | Non
 
 @dataclass(frozen=True)
 class Recast:
-    """A block rewritten with another structure: its values, placed along ``axes`` (in the old labels)."""
+    """A block rewritten with another structure: its values are placed along ``axes`` (in the old labels)."""
 
     structure: Structure
     axes: tuple[Axis, ...]
@@ -183,7 +183,7 @@ class Recast:
 
 @lru_cache(CACHE)
 def freed(structure: Structure, out: tuple[int, ...], inp: tuple[int, ...]) -> Recast:
-    """Give the named axes a label of their own and move what tied them to the others into the values."""
+    """Give the named axes labels of their own, and move their ties to other axes into the values."""
     sizes = list(structure.sizes)
     tied = {"out": out, "inp": inp}
     sides: dict[str, list[Axis]] = {}
@@ -204,7 +204,7 @@ def freed(structure: Structure, out: tuple[int, ...], inp: tuple[int, ...]) -> R
 
 
 def without_lists(structure: Structure, kinds: tuple[type, ...] = (Listed, Dynamic)) -> Recast:
-    """The block with labels of their own for axes that are lists, of some kinds."""
+    """The block with separate labels for axes that are lists of the given kinds."""
     out, inp = (
         tuple(n for n, axis in enumerate(axes) if any(isinstance(d.at, kinds) for d in axis))
         for axes in (structure.out, structure.inp)
@@ -214,7 +214,7 @@ def without_lists(structure: Structure, kinds: tuple[type, ...] = (Listed, Dynam
 
 @lru_cache(CACHE)
 def renamed(structure: Structure, prefix: Hashable) -> Structure:
-    """The structure with longer names for what is known only when run."""
+    """The structure with ``prefix`` added to the names of positions known only at run time."""
 
     def anew(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
         return tuple(
@@ -226,9 +226,9 @@ def renamed(structure: Structure, prefix: Hashable) -> Structure:
 
 
 def tied_alike(structure: Structure) -> Structure:
-    """A pattern that holds this one, in which digits that follow the same list follow a label of their own instead.
+    """A pattern that contains this one, in which digits that follow the same list share a new label instead.
 
-    Entries of a batch that are picked by lists stay in their batch that way, whatever else the lists do.
+    This way, entries of a batch that are picked by lists stay in their batch, whatever else the lists do.
     """
     lists = [d for d in digits_of(structure) if not isinstance(d.at, range)]
     sizes = list(structure.sizes)

@@ -1,4 +1,4 @@
-"""Sums of structures: two paths between the same vertices, and what adding them costs."""
+"""Sums of structures: two paths between the same vertices, and the cost of adding them."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +15,7 @@ from .structure import CACHE, Recast, Structure, canonical, digits_of, freed, re
 
 @dataclass(frozen=True)
 class Refinement:
-    """A block whose digits were split: what the axes of its values mean in the labels of the new structure."""
+    """A block whose digits were split: its value axes, expressed in the labels of the new structure."""
 
     structure: Structure
     axes: tuple[Axis, ...]
@@ -23,17 +23,17 @@ class Refinement:
 
 @dataclass(frozen=True)
 class Sum:
-    """How to add two blocks: the place of each one's values in those of the sum (in the labels of each summand).
+    """How to add two blocks: the place of the values of each in the sum (in the labels of each summand).
 
-    ``beside`` names the axis along which the two do not overlap and are laid side by side instead of added.
-    ``left_first`` and ``right_first`` bring the summands to common digits where they differ.
+    ``beside`` is the axis along which the two do not overlap and are laid side by side instead of added. ``left_first``
+    and ``right_first`` bring the summands to common digits if they differ.
     """
 
     structure: Structure
     left: tuple[Axis, ...]
     right: tuple[Axis, ...]
     additions: int
-    # A sum of two blocks multiplies nothing.
+    # Adding two blocks takes no multiplications.
     multiplications: ClassVar[int] = 0
     raw_multiplications: ClassVar[int] = 0
     is_sum: ClassVar[bool] = True
@@ -44,9 +44,10 @@ class Sum:
 
 @lru_cache(CACHE)
 def add(left: Structure, right: Structure, anyway: bool = True) -> Sum | None:
-    """The block of two parallel paths: entries that either has.
+    """The sum of two blocks, with the entries of both, for two parallel paths.
 
-    One structure cannot hold two lists. Without ``anyway`` the sum is None then, otherwise it is dense along them.
+    One structure cannot hold two lists. In that case the sum is None without ``anyway``, and dense along the lists
+    otherwise.
     """
     left_first, right_first = _aligned(left, right)
     total = _add(left_first.structure, right_first.structure)
@@ -63,7 +64,7 @@ def add(left: Structure, right: Structure, anyway: bool = True) -> Sum | None:
 
 
 def hull(left: Structure, right: Structure) -> Structure:
-    """The smallest structure that holds both."""
+    """The smallest structure that contains both."""
     total = add(left, right)
     assert total is not None
     return total.structure
@@ -75,19 +76,19 @@ def _aligned(left: Structure, right: Structure) -> tuple[Recast | Refinement, Re
     mine, yours = list(left.out + left.inp), list(right.out + right.inp)
     count = -1
     try:
-        # Splitting a label on one axis splits it on others, so this goes round until nothing changes.
+        # Splitting a label on one axis splits it on others, so repeat until nothing changes.
         while count != (count := sum(map(len, mine + yours))):
             for n in range(len(mine)):
                 mine[n] = ours.refine(mine[n], [d.size for d in theirs.resolve(yours[n])])
                 yours[n] = theirs.refine(yours[n], [d.size for d in mine[n]])
         return _refined(left, ours, mine), _refined(right, theirs, yours)
     except Unrepresentable:
-        # An axis that cannot follow the others is rare; then all axes are set free.
+        # An axis that cannot follow the others is rare; free all axes then.
         return _all_freed(left), _all_freed(right)
 
 
 def _lists_freed(left: Structure, right: Structure) -> tuple[Recast, Recast]:
-    """Both structures with labels of their own for axes on which one of them has a list, if that is enough."""
+    """Both structures with separate labels for axes on which one has a list, or for all axes if that is not enough."""
     out, inp = (
         tuple(
             n
@@ -120,7 +121,7 @@ def _add(left: Structure, right: Structure) -> Sum | None:
     """The sum of two structures whose axes have the same digits."""
     ours = [d for axis in left.out + left.inp for d in axis]
     theirs = [d for axis in right.out + right.inp for d in axis]
-    # Positions that each summand ties together stay tied, as long as both tie them in the same way.
+    # Positions that each summand ties together stay tied if both tie them in the same way.
     groups: dict[tuple, list[int]] = {}
     for slot, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         still = a.label is None and b.label is None and a.at == b.at
@@ -176,7 +177,7 @@ def _carried(structure: Structure, place: list[Digit]) -> set[int]:
 
 
 def _known_sum(left: Structure, right: Structure, carried: list[tuple[Digit, Digit]]) -> tuple[float | None, bool]:
-    """The coefficient of a sum of two known coefficients, where it is one number, and whether it only renames."""
+    """The coefficient of a sum of two known coefficients, if it is one number, and whether the sum only renames."""
     if left.scale is None or right.scale is None:
         return None, False
     if not carried:
@@ -189,7 +190,7 @@ def _known_sum(left: Structure, right: Structure, carried: list[tuple[Digit, Dig
 
 
 def _beside(left: list[Digit], right: list[Digit]) -> int | None:
-    """An axis along which the two summands lie apart, each in one piece."""
+    """An axis along which the two summands lie apart, each in one piece; None if there is none."""
     for number, (a, b) in enumerate(zip(left, right, strict=True)):
         some = len(a.at) and len(b.at)
         apart = some and (highest(a.at) < lowest(b.at) or highest(b.at) < lowest(a.at))
@@ -205,9 +206,9 @@ def _in_one_piece(digit: Digit, axes: list[Digit]) -> bool:
 
 @dataclass(frozen=True)
 class Union:
-    """How to add two blocks whose entries are listed along one label each: one list after the other, then compacted.
+    """How to add two blocks whose entries are listed along one label each: concatenate the lists, then compact them.
 
-    ``label`` is the label of the sum along which they stand; ``compactions`` speak of its labels.
+    ``label`` is the label of the sum that the lists follow; ``compactions`` refer to the labels of the sum.
     """
 
     structure: Structure
@@ -221,7 +222,10 @@ class Union:
 
 @lru_cache(CACHE)
 def unite(left: Structure, right: Structure) -> Union | None:
-    """The sum of two blocks by the union of their lists; None if they differ in more than one label, or have none."""
+    """The sum of two blocks by the union of their lists.
+
+    Returns None if they have no lists or differ in more than one label.
+    """
     found = _listed_alike(left, right)
     if found is None:
         return None
@@ -241,7 +245,7 @@ def unite(left: Structure, right: Structure) -> Union | None:
 
 
 def coinciding(left: Structure, right: Structure) -> float:
-    """Which part of the shorter one of two lists the other has as well, for blocks that `unite` could unite."""
+    """The fraction of the shorter of two lists that the other contains; 0 for blocks that `unite` cannot unite."""
     found = _listed_alike(left, right)
     if found is None:
         return 0.0
@@ -257,13 +261,13 @@ def _sketch(structure: Structure, label: int, slots: tuple[int, ...]) -> Sketch:
 
 
 def _columns(structure: Structure, label: int, slots: tuple[int, ...]) -> list[np.ndarray]:
-    """The positions of some digits, which follow a label or stand still, by the values of the label."""
+    """The positions of some digits, which follow a label or are constant, per value of the label."""
     digits = list(digits_of(structure))
     return [np.broadcast_to(as_array(digits[n].at), structure.sizes[label]) for n in slots]
 
 
 def _listed_alike(left: Structure, right: Structure) -> tuple[int, tuple[int, ...]] | None:
-    """The one label that two blocks have lists along, and the digits that follow it in either."""
+    """The only label along which two blocks have lists, and the digits that follow it in either; None otherwise."""
     first, second = list(digits_of(left)), list(digits_of(right))
     if not any(isinstance(d.at, Listed) for d in first + second) or [d.size for d in first] != [d.size for d in second]:
         return None

@@ -1,13 +1,13 @@
 """Second derivatives by elimination: plans that compute each of two equal halves once.
 
-The gradient of a function has the graph of the function twice: once with values and once, mirrored, with adjoints. An
-edge from the value k to the adjoint of j is a second derivative W[j, k], and it equals the transpose of W[k, j]. So one
-of the two is kept. Vertices are eliminated together with their adjoints, and what remains in the end are edges between
-inputs and their adjoints: the Hessian.
+The gradient of a function contains the graph of the function twice: once with values and once, mirrored, with adjoints.
+An edge from the value k to the adjoint of j is a second derivative W[j, k], which equals the transpose of W[k, j]. So
+only one of the two is kept. Vertices are eliminated together with their adjoints. The edges that remain connect inputs
+with adjoints of inputs: they are the Hessian.
 
-Eliminating the vertex i with the edges c[i, j] from its predecessors takes c[t, i] c[i, j] for every successor t, as
-always, and adds c[i, j]ᵀ W[i, k] to W[j, k] for every k. Where both ends of a second derivative are i, it becomes
-c[i, j]ᵀ W[i, i] c[i, k]. In reverse order no vertex has successors left; that is known as edge pushing.
+Eliminating vertex i with the edges c[i, j] from its predecessors takes c[t, i] c[i, j] for every successor t, as
+always, and adds c[i, j]ᵀ W[i, k] to W[j, k] for every k. If both ends of a second derivative are i, it becomes c[i, j]ᵀ
+W[i, i] c[i, k]. In reverse order no vertex has successors left; this is known as edge pushing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,19 +22,19 @@ from .presets import PRESETS, preset_vertices
 from .structure import Structure, identity
 from .terms import AnyStructure, Terms, add, compose, is_unambiguous, replaced, transposed
 
-# A local second derivative: its pair, and the position of the equation that it is of.
+# A local second derivative: its pair, and the position of its equation.
 LocalPair = tuple[Edge, int]
-# Beyond so many vertices `auto` tries the reverse order only.
+# With more vertices than this, `auto` tries the reverse order only.
 _MANY = 300
 
 
 def adjoint(vertex: int) -> int:
-    """The number that the adjoint of a vertex has."""
+    """The number of the adjoint of a vertex."""
     return ADJOINTS + vertex
 
 
 def pair(first: int, second: int) -> Edge:
-    """The edge that is kept for the second derivative by two vertices."""
+    """The edge that is kept for the second derivative with respect to two vertices."""
     return adjoint(min(first, second)), max(first, second)
 
 
@@ -44,7 +44,7 @@ def vertices_of(edge: Edge) -> tuple[int, int]:
 
 
 class _Writer:
-    """Straight-line code on blocks, as it is written."""
+    """Writes straight-line code on blocks."""
 
     def __init__(self, operands: Mapping[Any, AnyStructure], whole: bool):
         self.whole = whole
@@ -76,7 +76,7 @@ class _Writer:
         return self._write(value, value, Turned(transposed(self.structures[value])), edge)
 
     def mirrored(self, value: int, edge: Edge, since: int | None = None) -> int:
-        """A symmetric value, made of the code since some place."""
+        """A symmetric value, mirrored. It was computed by the code from position ``since`` on."""
         structure = self.structures[value]
         if not is_unambiguous(structure):
             return value
@@ -95,7 +95,7 @@ class _Writer:
             self.values[edge] = total
 
     def drop(self, vertex: int) -> None:
-        """Say that no value is used again that is not the block of an edge by now."""
+        """Drop all values that are not the block of an edge by now."""
         needed = set(self.values.values())
         self.code.append(Drop(tuple(sorted(self.alive - needed)), vertex))
         self.alive &= needed
@@ -107,7 +107,7 @@ class _Writer:
 
 @lru_cache(256)
 def adjoint_plan(graph: ComputationGraph, output: int, whole: bool = True) -> Plan:
-    """The derivatives of an output by all vertices, from the last to the first."""
+    """The plan of the derivatives of an output with respect to all vertices, from the last to the first."""
     start = identity(graph.vertices[output].shape, renaming=True)
     writer = _Writer({**plain_edges(graph), (output, output): start}, whole)
     found: dict[int, int | None] = {output: writer.values[output, output]}
@@ -118,7 +118,7 @@ def adjoint_plan(graph: ComputationGraph, output: int, whole: bool = True) -> Pl
             for source in before.get(vertex, ()):
                 product = writer.product(here, writer.values[vertex, source], (output, source))
                 found[source] = writer.sum(found.get(source), product, (output, source))
-    # An edge of the graph that leads to the output is the derivative along one path, not along all.
+    # An edge of the graph that leads to the output is the derivative along one path, not along all paths.
     writer.values = {(output, vertex): value for vertex, value in found.items() if value is not None}
     return writer.plan(graph.intermediates[::-1], writer.values)
 
@@ -136,7 +136,10 @@ def _neighbours(edges: Iterable[Edge]) -> dict[int, list[int]]:
 
 
 class _Connections:
-    """Which vertices are connected, by edges and by second derivatives, and which are on the way to one of these."""
+    """Connections between vertices, by edges and by second derivatives.
+
+    Only vertices that lead to a second derivative are included.
+    """
 
     def __init__(self, graph: ComputationGraph, pairs: Iterable[Edge]):
         self.partners: dict[int, set[int]] = {vertex: set() for vertex in graph.vertices}
@@ -169,7 +172,7 @@ class _Connections:
         return sorted((target, source) for target, sources in self.predecessors.items() for source in sources)
 
     def remove(self, vertex: int) -> tuple[list[int], list[int], list[int]]:
-        """Take out a vertex; its predecessors, its successors and its partners, itself among them."""
+        """Remove a vertex. Returns its predecessors, successors and partners, which may include the vertex itself."""
         before, after, partners = (
             sorted(side.pop(vertex)) for side in (self.predecessors, self.successors, self.partners)
         )
@@ -190,9 +193,9 @@ def symmetric_plan(
     vertices: tuple[int, ...],
     whole: bool = True,
 ) -> Plan:
-    """The Hessian from the edges of a graph and its local second derivatives, which are named by `pair`.
+    """The plan of the Hessian, from the edges of a graph and its local second derivatives, which are named by `pair`.
 
-    What remains are the pairs of inputs.
+    The pairs of inputs remain.
     """
     connections = _Connections(graph, [edge for (edge, _), _ in second])
     useful = set(connections.vertices)
@@ -227,10 +230,10 @@ def _eliminate(writer: _Writer, connections: _Connections, vertex: int) -> None:
 
 
 def _pushed(writer: _Writer, vertex: int, edges: Mapping[int, int], partners: list[int]) -> dict[Edge, int]:
-    """What the second derivatives by a vertex contribute to those by its predecessors, by two vertices in order."""
+    """Contributions of the second derivatives at a vertex to those at its predecessors, by ordered pair of vertices."""
     kept = {other: writer.values.pop(pair(vertex, other)) for other in partners}
     twice = kept.pop(vertex, None)
-    # By the vertex and another one, and the other way round.
+    # Second derivatives with the vertex as the first operand, and with the vertex as the second.
     along, across = dict(kept), dict(kept)
     for other, value in kept.items():
         turned = along if vertex > other else across
@@ -270,14 +273,14 @@ def order_of_pairs(graph: ComputationGraph, second: tuple[tuple[LocalPair, AnySt
     costs: dict[tuple[int, ...], int] = {}
     for vertices in orders:
         costs[vertices] = symmetric_plan(graph, second, vertices, False).cost().operations
-        # The Hessian of a quadratic form is known without any, and nothing is cheaper.
+        # The Hessian of a quadratic form takes no operations, and nothing is cheaper.
         if costs[vertices] <= 0:
             break
     return min(costs, key=costs.__getitem__)
 
 
 def _fewest_first(graph: ComputationGraph, pairs: Iterable[Edge]) -> tuple[int, ...]:
-    """The vertex that takes the fewest multiplications now, as if all blocks were dense."""
+    """Always the vertex that takes the fewest multiplications now, as if all blocks were dense."""
     connections, order = _Connections(graph, pairs), []
     size = {vertex: prod(graph.vertices[vertex].shape) for vertex in graph.vertices}
 

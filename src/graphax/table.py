@@ -5,7 +5,7 @@ from typing import Any
 
 
 def table(title: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Rows under names, numbers to the right and text to the left."""
+    """A table with a title, with numbers aligned right and text aligned left."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(names)]
     right = [all(isinstance(row[n], int) for row in rows) for n in range(len(names))]

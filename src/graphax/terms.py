@@ -1,8 +1,9 @@
-"""Sums of structures: what an edge looks like where one einsum term would be mostly zeros.
+"""Sums of structures, for edges where a single einsum term would be mostly zeros.
 
 A shifted diagonal is one structure, and so is a row or a corner. Their sum is not: the smallest structure that holds a
-diagonal and its neighbour is dense. So a sum stays a sum, a list of **terms**, wherever one structure would store more
-than the terms do. Products distribute over terms. A `Recipe` says which terms to multiply and which results to add.
+diagonal and its neighbour is dense. So a sum stays a sum, a list of **terms**, wherever a single structure would store
+more than the terms do. Products distribute over terms. A `Recipe` tells which terms to multiply and which results to
+add.
 """
 
 from collections.abc import Hashable, Sequence
@@ -19,12 +20,12 @@ from .structure import Structure
 from .sums import Sum, Union
 
 _CACHE = 1 << 14
-# Terms that one structure could hold are kept apart only if that saves so many numbers: small arrays are quicker whole.
+# Terms that one structure could hold stay apart only if that saves this many numbers: small arrays are faster whole.
 WORTH_KEEPING_APART = 512
 # Edges with more terms than this become one structure.
 MOST_TERMS = 48
-# Long lists become one only if so large a part of the shorter one coincides with the other. Otherwise one list would
-# save nothing, and values would have to be moved.
+# Long lists are merged only if at least this fraction of the shorter list is in the other. Otherwise merging would save
+# nothing, and values would have to be moved.
 _COINCIDING = 1 / 8
 
 
@@ -87,7 +88,7 @@ def transposed(structure: AnyStructure) -> AnyStructure:
 
 
 def is_symmetric(structure: AnyStructure) -> bool:
-    """True if a symmetric block of this structure is its own transpose term by term."""
+    """True if every symmetric block of this structure is its own transpose, term by term."""
     found = set(terms_of(structure))
     return found == {term.transposed for term in found} and is_unambiguous(structure)
 
@@ -96,7 +97,7 @@ def is_symmetric(structure: AnyStructure) -> bool:
 def is_unambiguous(structure: AnyStructure) -> bool:
     """True if no entry is the sum of several numbers.
 
-    If one is, terms that are each other's transpose need not have equal values: a row and a column may share their
+    Otherwise, terms that are each other's transpose need not have equal values: a row and a column may share their
     corner in any proportion.
     """
     terms = terms_of(structure)
@@ -105,7 +106,7 @@ def is_unambiguous(structure: AnyStructure) -> bool:
 
 
 def replaced(structure: AnyStructure) -> int:
-    """How many values of a symmetric block are not looked at, because others are equal to them."""
+    """The number of values of a symmetric block that are not read, because others are equal to them."""
     count, seen = 0, set[Structure]()
     for term in terms_of(structure):
         turned, order = structures.turned(term)
@@ -119,14 +120,14 @@ def replaced(structure: AnyStructure) -> int:
 
 
 def pattern_of(structure: AnyStructure) -> Structure:
-    """The smallest structure without lists that holds all terms, with values along all labels."""
+    """The smallest structure without lists that contains all terms, with values along all labels."""
     plain = [structures.without_lists(structures.tied_alike(term)).structure for term in terms_of(structure)]
     whole = reduce(sums.hull, plain)
     return replace(whole, scale=None, renaming=False, values=tuple(range(len(whole.sizes))))
 
 
 def renamed(structure: AnyStructure, prefix: Hashable) -> AnyStructure:
-    """The structure with longer names for what is known only when run."""
+    """The structure with ``prefix`` added to the names of positions known only at run time."""
     if isinstance(structure, Structure):
         return structures.renamed(structure, prefix)
     return Terms(tuple(structures.renamed(term, prefix) for term in structure.terms))
@@ -146,15 +147,15 @@ class TermStep:
 class Recipe:
     """How to multiply or add two sums of terms, as straight-line code on terms.
 
-    Values are numbered: the terms of the left operand, those of the right one, then the results of the steps.
-    ``outputs`` are the values that are the terms of the result.
+    Values are numbered: the terms of the left operand, those of the right operand, then the results of the steps.
+    ``outputs`` are the values that form the terms of the result.
     """
 
     structure: AnyStructure
     code: tuple[TermStep, ...]
     outputs: tuple[int, ...]
     is_sum: bool
-    # Factors are those of its terms.
+    # The terms have factors of their own.
     factor: ClassVar[float] = 1.0
 
     @cached_property
@@ -171,7 +172,7 @@ class Recipe:
 
 
 class _Writer:
-    """Writes a recipe: terms that are added one after the other, and merged with those that are there."""
+    """Writes a recipe: adds terms one after the other, and merges them with existing ones."""
 
     def __init__(self, given: Sequence[Structure], whole: bool):
         self.worth_keeping_apart = WORTH_KEEPING_APART if whole else 1
@@ -190,25 +191,25 @@ class _Writer:
             return
         other, total = found
         self.kept.remove(other)
-        # What has been merged may fit another term now.
+        # A merged term may now fit another term.
         self.keep(self._write(other, value, total))
 
     def _partner(self, value: int, forced: bool) -> tuple[int, Sum | Union] | None:
-        """The term that one is best merged with, and how, if there is any."""
+        """The term that ``value`` is best merged with, and how; None if there is none."""
         new = self.structures[value]
         best, least = None, float("inf") if forced else self.worth_keeping_apart
         for other in self.kept:
             known = self.structures[other]
-            # Small arrays whose positions are known only when run are whole as others are.
+            # Small arrays with positions known only at run time are kept whole like any others.
             anyway = forced or (self.worth_keeping_apart > 1 and bool(known.names | new.names))
-            # A sum moves no values, so that it comes first.
+            # A plain sum moves no values, so it is tried first.
             for total in (sums.add(known, new, anyway), self._united(known, new, forced)):
                 if total is not None and (waste := _waste(total.structure, known, new)) < least:
                     best, least = (other, total), waste
         return best
 
     def _united(self, left: Structure, right: Structure, forced: bool) -> Union | None:
-        """One list for two, where that is worth it."""
+        """The union of two lists; None if it is not worthwhile."""
         few = max(prod(left.sizes), prod(right.sizes)) < self.worth_keeping_apart
         return sums.unite(left, right) if forced or few or sums.coinciding(left, right) >= _COINCIDING else None
 
@@ -224,16 +225,16 @@ class _Writer:
 
 
 def _waste(whole: Structure, left: Structure, right: Structure) -> int:
-    """By how many numbers, or entries that repeat them, one structure has more than two."""
+    """The number of values, or of entries that repeat them, that the merged structure has in excess of the two."""
     stored = whole.stored - left.stored - right.stored
     return max(stored, prod(whole.sizes) - prod(left.sizes) - prod(right.sizes))
 
 
 @lru_cache(_CACHE)
 def compose(left: AnyStructure, right: AnyStructure, whole: bool = True) -> Product | Recipe | None:
-    """The block of ``left`` after ``right``; None if it is zero everywhere.
+    """The product of ``left`` after ``right``; None if it is zero everywhere.
 
-    With ``whole``, terms of small arrays become one structure, even if that has entries that neither has.
+    With ``whole``, terms of small arrays become one structure, even if it has entries that neither operand has.
     """
     if isinstance(left, Structure) and isinstance(right, Structure):
         return products.compose(left, right)
@@ -252,7 +253,7 @@ def compose(left: AnyStructure, right: AnyStructure, whole: bool = True) -> Prod
 
 @lru_cache(_CACHE)
 def add(left: AnyStructure, right: AnyStructure, whole: bool = True) -> Sum | Union | Recipe:
-    """The block of two parallel paths: entries that either has."""
+    """The sum of two blocks, with the entries of both, for two parallel paths."""
     lefts, rights = terms_of(left), terms_of(right)
     writer = _Writer((*lefts, *rights), whole)
     writer.kept = list(range(len(lefts)))

@@ -1,4 +1,4 @@
-"""From a Python function and example arguments to a flat `Program`, as `jax.jacfwd` would see it."""
+"""Traces a Python function with example arguments to a flat `Program`, as `jax.jacfwd` would see it."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from .simplify import fold_constants, simplify
 
 @dataclass(frozen=True)
 class Request:
-    """What to differentiate by, and how: the arguments of `jax.jacfwd` and `jax.jacrev`, under their names."""
+    """What to differentiate, and how: the arguments of `jax.jacfwd` and `jax.jacrev`, under their names."""
 
     argnums: int | Sequence[int] = 0
     has_aux: bool = False
@@ -33,12 +33,13 @@ class Traced:
     """A traced function.
 
     Attributes:
-        program: from the flattened arguments under ``argnums`` to the flattened outputs, then the flattened aux.
+        program: maps the flattened arguments under ``argnums`` to the flattened outputs, followed by the flattened aux.
         args: the flattened arguments under ``argnums``.
-        arg_trees: the pytree of each argument under ``argnums``; ``single`` if ``argnums`` was an integer.
+        arg_trees, single: the pytree of each argument under ``argnums``, and whether ``argnums`` was an integer.
         out_tree, aux_tree: the pytrees of the result and of the auxiliary result.
-        names: a readable name for each flattened argument.
-        holomorphic: whether the derivative is a complex one.
+        out_count: the number of flattened outputs.
+        names: a readable name per flattened argument.
+        holomorphic: whether the derivative is complex.
     """
 
     program: Program
@@ -56,7 +57,7 @@ class Traced:
         return tree_unflatten(self.out_tree, [self.like_arguments(row) for row in blocks])
 
     def like_arguments(self, row: Sequence[Any]) -> Any:
-        """Something for each flat input, arranged as the arguments are."""
+        """Arrange one item per flat input like the arguments."""
         row, trees = list(row), []
         for tree in self.arg_trees:
             trees.append(tree_unflatten(tree, row[: tree.num_leaves]))
@@ -71,7 +72,7 @@ def trace(
     request: Request,
     simplified: bool,
 ) -> Traced:
-    """Trace ``function`` with respect to the arguments under ``argnums``; all others are constants."""
+    """Trace ``function`` with respect to the arguments under ``argnums``. All others are constants."""
     check_function(function)
     numbers = _checked_positions(function, args, request.argnums)
     flat: list[Any] = []
@@ -108,7 +109,8 @@ def trace(
     try:
         traced = _jax.trace(flat_function, *flat)
     except jax.errors.TracerArrayConversionError:
-        # NumPy cannot index its arrays by traced values; JAX can. Only then, since a NumPy number may decide on shapes.
+        # NumPy cannot index its arrays by traced values, but JAX can. Convert only then: a NumPy number may determine
+        # shapes.
         given = tree_map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, given)
         traced = _jax.trace(flat_function, *flat)
     program = fold_constants(traced)
@@ -155,7 +157,10 @@ def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | S
 
 
 def check_argnums(argnums: Any) -> None:
-    """Refuse what is no number or tuple of numbers; an elimination order in its place is told where to go."""
+    """Raise unless ``argnums`` is a number or a tuple of numbers.
+
+    If it is an elimination order, the error tells where that belongs.
+    """
     if isinstance(argnums, (list, str)) or not isinstance(argnums, (Sequence, SupportsIndex)):
         numbers = isinstance(argnums, list) and all(isinstance(n, int) for n in argnums)
         several = f", and several arguments as a tuple: argnums={tuple(argnums)!r}" if numbers else ""

@@ -1,3 +1,3 @@
-"""The version of both packages; releases are tagged with it."""
+"""The version of both packages. Releases are tagged with it."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Loops that go on while a condition holds: derivatives are carried forward through them. No values."""
+"""While loops: derivatives are carried forward through them. No values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from .order import Order
 from .structure import identity
 from .terms import AnyStructure
 
-# Nobody knows how many steps there will be. So many are counted.
+# The number of steps is not known in advance; this many are counted.
 COUNTED_STEPS = 10
 
 
 @dataclass(frozen=True)
 class Through:
-    """How to pull by pushing: units of all operands go through the loop, and edges are multiplied by what comes out."""
+    """How to pull by pushing: units of all operands pass through the loop, and edges are multiplied by the results."""
 
     units: Structures
     pushing: Passing
@@ -35,13 +35,14 @@ class Through:
 
 @dataclass(frozen=True, eq=False)
 class While(Loop):
-    """A loop whose number of steps is known when it has ended. It has no elements, and no outputs but its carries.
+    """A loop whose number of steps is known only after it has ended. It has carries but no elements or other outputs.
 
-    The steps cannot be kept, so there is no way back through them; what is pulled meets the Jacobian of the loop.
+    The steps cannot be stored, so there is no backward pass through them. Edges that are pulled are multiplied by the
+    Jacobian of the loop.
 
     Attributes:
-        condition: a program of all operands, constants and carries, that says whether there is another step.
-        operands: the operands that are differentiated by.
+        condition: a program of all operands, constants and carries, that tells whether there is another step.
+        operands: the operands to differentiate with respect to.
     """
 
     condition: Any = None
@@ -64,7 +65,7 @@ class While(Loop):
 
     @cached_property
     def _whole(self) -> tuple[Structures, Passing | None]:
-        """The units of all operands, pushed."""
+        """The units of all operands, and the passing that pushes them through the loop."""
         vertices, inputs = self.graph.vertices, self.graph.inputs
         units: Structures = {(n, n): identity(vertices[inputs[n]].shape) for n in self.operands}
         return units, self.pushed(units)

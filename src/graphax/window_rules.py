@@ -1,8 +1,8 @@
 """Rules for windows that slide along axes: convolutions, and sums and choices over windows.
 
 One position within a window, a **tap**, reads a shifted diagonal. So the block of a convolution is a sum of terms, one
-for each tap of the kernel. Two kinds of axes do without a sum: windows that lie side by side are blocks along the
-diagonal, and the entries of long windows are listed.
+per tap of the kernel. Two kinds of axes need no sum: windows that lie side by side are blocks along the diagonal, and
+the entries of long windows are listed.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from .positions import Positions, as_array, listed, meet, progression
 from .rule import LinearCall, dense_pattern, rules_for
 from .simplify import uniform_value
 
-# A long window is listed if at most one in so many entries along its axes can differ from zero.
+# A long window is listed if at most one in this many entries along its axes can differ from zero.
 _LISTED_SHARE = 4
 
 
@@ -52,18 +52,18 @@ class Sliding:
         return apart and plain and self.size == self.out_size * self.window
 
     def met(self, tap: int) -> tuple[Positions, Positions]:
-        """The windows in which a tap reads an entry, and the entry in each."""
+        """The windows in which a tap reads an entry, and the entry that it reads in each."""
         reads = progression(tap * self.dilation - self.low, self.stride, self.out_size)
         return meet(reads, progression(0, self.base, self.size))
 
     def patches(self, values: Any, axis: int) -> jax.Array:
-        """The entries that each window reads: an axis of windows and one of taps in place of ``axis``."""
+        """The entries that each window reads, with an axis of windows and an axis of taps in place of ``axis``."""
         shape = (*values.shape[:axis], self.out_size, self.window, *values.shape[axis + 1 :])
         if self.tiles:
             return reshaped(values, shape)
         reads = np.arange(self.out_size)[:, None] * self.stride + np.arange(self.window) * self.dilation - self.low
         entry, between = np.divmod(reads, self.base)
-        # A zero stands behind the last entry.
+        # Append a zero behind the last entry, for positions without an entry.
         entry = np.where((between == 0) & (entry >= 0) & (entry < self.size), entry, self.size)
         values = lax.pad(values, like(values, 0), [(0, int(n == axis), 0) for n in range(values.ndim)])
         return reshaped(_taken(values, entry.ravel(), axis), shape)
@@ -72,7 +72,7 @@ class Sliding:
 class Piece(NamedTuple):
     """Some taps of a window, and how they tie the axes of the output and the input.
 
-    ``taps`` is one tap, an array of taps whose values stand along the label ``on``, or None for all taps in turn.
+    ``taps`` is one tap, an array of taps whose values follow the label ``on``, or None for all taps in turn.
     """
 
     taps: int | np.ndarray | None
@@ -82,9 +82,9 @@ class Piece(NamedTuple):
 
 
 def _pieces(slides: Sequence[Sliding], taps: Sequence[Sequence[int]]) -> list[list[Piece]] | None:
-    """For each axis the pieces of its window, of the taps given; a term is made of one piece of each axis.
+    """Per axis, the pieces of its window for the given taps. A term consists of one piece per axis.
 
-    None if there would be too many terms, and listing their entries would not save much.
+    Returns None if there would be too many terms and listing their entries would not save much.
     """
     pieces = [
         [_side_by_side(n, slide)] if slide.tiles else _shifts(n, slide, some)
@@ -103,7 +103,7 @@ def _pieces(slides: Sequence[Sliding], taps: Sequence[Sequence[int]]) -> list[li
 
 
 def _entries(piece: Piece) -> int:
-    """How many entries along its axes a piece has."""
+    """The number of entries of a piece along its axes."""
     return prod({digit.label: len(digit.at) for digit in piece.out + piece.inp}.values())
 
 
@@ -117,7 +117,7 @@ def _side_by_side(n: int, slide: Sliding) -> Piece:
 
 
 def _shifts(n: int, slide: Sliding, taps: Sequence[int]) -> list[Piece]:
-    """One piece for each tap that reads an entry in some window."""
+    """One piece per tap that reads an entry in some window."""
     met = [(tap, *slide.met(tap)) for tap in taps]
     return [
         Piece(tap, axis_along(("window", n), i, slide.out_size), axis_along(("window", n), j, slide.size))
@@ -127,7 +127,7 @@ def _shifts(n: int, slide: Sliding, taps: Sequence[int]) -> list[Piece]:
 
 
 def _listed(n: int, slide: Sliding, taps: Sequence[int]) -> Piece:
-    """All entries of all windows, one after another."""
+    """One piece with all entries of all windows, listed one after another."""
     met = [[as_array(places) for places in slide.met(tap)] for tap in taps]
     out, inp = (listed(np.concatenate(places)) for places in zip(*met, strict=True))
     name, repeated = ("window", n), np.repeat(taps, [len(i) for i, _ in met])
@@ -135,7 +135,7 @@ def _listed(n: int, slide: Sliding, taps: Sequence[int]) -> Piece:
 
 
 def _taken(values: Any, taps: int | np.ndarray | None, axis: int) -> Any:
-    """The values at one place of an axis, or at an array of places; NumPy's arrays stay what they are."""
+    """The values at one position of an axis, or at an array of positions. NumPy arrays stay NumPy arrays."""
     if taps is None:
         return values
     if isinstance(values, np.ndarray):
@@ -165,13 +165,13 @@ def _window_slides(call: LinearCall, shape: Sequence[int], out_shape: Sequence[i
 
 
 def _untouched(slides: Sequence[Sliding]) -> list[tuple[int, int]]:
-    """The axes that windows of one entry slide along."""
+    """The axes along which the windows have a single entry."""
     return [(n, n) for n, slide in enumerate(slides) if slide.tiles and slide.window == 1]
 
 
 @rules_for("select_and_gather_add", "select_and_scatter_add")
 def _window_choice(call):
-    """Windows that take the tangent at their largest entry, or their smallest; or that add theirs there."""
+    """Windows that take the tangent at their largest or smallest entry, or that add their tangent there."""
     gathers = call.primitive == "select_and_gather_add"
     slides = _window_slides(call, *((call.shape, call.out_shape) if gathers else (call.out_shape, call.shape)))
     pieces = _pieces(slides, [range(slide.window) for slide in slides])
@@ -197,10 +197,10 @@ def _window_choice(call):
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which tap each window along an axis chooses, found by tangents in colours.
+    """The tap that each window along an axis chooses, found with tangents of several colours.
 
-    The entries of a window differ in colour, if they are read; the windows that reach an entry do, if they write.
-    So what a tangent of one colour becomes tells of one tap of every window.
+    If windows read, the entries of each window differ in colour. If windows write, the windows that reach an entry do.
+    So the result of a tangent of one colour tells about one tap of every window.
     """
 
     slide: Sliding
@@ -221,7 +221,7 @@ class _Choice:
         return colour % self.colours == np.arange(self.colours)[:, None]
 
     def indices(self, piece: Piece) -> np.ndarray:
-        """Where it stands, among the results by colour and place, whether windows choose the taps of a piece."""
+        """The indices among the results of all colours that tell whether windows choose the taps of a piece."""
         slide = self.slide
         if piece.taps is None:
             y, tap = np.indices((slide.out_size, slide.window))
@@ -235,7 +235,7 @@ class _Choice:
 
 
 def _applied(call: LinearCall, choices: Sequence[_Choice]) -> jax.Array:
-    """What tangents of all colours become: which are chosen, along each axis by colour and place."""
+    """Apply the primitive to tangents of all colours: which are chosen, along each axis by colour and position."""
     rank, seeds = len(choices), [choice.seeds for choice in choices]
     full = [seed.shape[n] for n in (0, 1) for seed in seeds]
     along = [lax.broadcast_in_dim(s, full, (n, rank + n)) for n, s in enumerate(seeds)]
@@ -259,7 +259,10 @@ def _convolution(call):
 
 
 def _by_operand(call: LinearCall, kernel: Any) -> JacobianBlock | None:
-    """The block of a convolution by its left operand: a term for each tap, with the kernel's values at that tap."""
+    """The block of a convolution with respect to its left operand.
+
+    It has a term per tap, with the kernel values at that tap.
+    """
     lhs_spec, rhs_spec, out_spec = call.params["dimension_numbers"]
     slides, (lhs, _, out) = _slides(call), _channels(call)
     groups = call.params["feature_group_count"] * call.params["batch_group_count"]
@@ -291,7 +294,7 @@ def _by_operand(call: LinearCall, kernel: Any) -> JacobianBlock | None:
 
 
 def _taps(kernel: Any) -> list[Sequence[int]]:
-    """Along each axis of a kernel the taps that can differ from zero."""
+    """Per axis of a kernel, the taps that can differ from zero."""
     axes = range(2, kernel.ndim)
     if not isinstance(kernel, np.ndarray):
         return [range(kernel.shape[axis]) for axis in axes]
@@ -299,7 +302,10 @@ def _taps(kernel: Any) -> list[Sequence[int]]:
 
 
 def _by_kernel(call: LinearCall, operand: Any) -> JacobianBlock:
-    """The block of a convolution by its kernel: what each tap reads in each window, for all output features alike."""
+    """The block of a convolution with respect to its kernel: the entries that each tap reads in each window.
+
+    They are the same for all output features.
+    """
     lhs_spec, rhs_spec, out_spec = call.params["dimension_numbers"]
     slides, (_, rhs, out) = _slides(call), _channels(call)
     windows = [_whole(("window", n), slide.out_size) for n, slide in enumerate(slides)]
@@ -310,7 +316,7 @@ def _by_kernel(call: LinearCall, operand: Any) -> JacobianBlock:
     values = jnp.asarray(operand).transpose(lhs_spec)
     for n in reversed(range(len(slides))):
         values = slides[n].patches(values, n + 2)
-    # Groups are of batches or of features, so one of the two axes of groups has size one.
+    # Groups are of batches or of features, so one of the two group axes has size one.
     batches, features = call.params["batch_group_count"], call.params["feature_group_count"]
     shape = (batches, values.shape[0] // batches, features, values.shape[1] // features, *values.shape[2:])
     places = [(name, n) for n in range(len(slides)) for name in ("window", "tap")]
@@ -327,7 +333,7 @@ def _slides(call: LinearCall) -> list[Sliding]:
 
 
 def _channels(call: LinearCall) -> tuple[tuple[Axis, Axis], tuple[Axis, Axis], tuple[Axis, Axis]]:
-    """The axes of a convolution that no window slides along: of the operand, the kernel and the result."""
+    """The axes of a convolution that no window slides along, for the operand, the kernel and the result."""
     specs, batch_groups = call.params["dimension_numbers"], call.params["batch_group_count"]
     groups = batch_groups * call.params["feature_group_count"]
     sizes = {
@@ -342,5 +348,5 @@ def _channels(call: LinearCall) -> tuple[tuple[Axis, Axis], tuple[Axis, Axis], t
 
 
 def _arranged(axes: Sequence[Axis], spec: Sequence[int]) -> list[Axis]:
-    """Axes in the order of an array, where ``spec`` says which place each of them has."""
+    """Axes in the order of an array, where ``spec`` gives the place of each."""
     return [axes[spec.index(n)] for n in range(len(spec))]

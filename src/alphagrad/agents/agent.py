@@ -1,7 +1,7 @@
-"""What both agents share: they play a game in every environment, then learn from these games in epochs and minibatches.
+"""The common part of both agents: play a game in every environment, then learn from the games in minibatches.
 
 The gradient of a minibatch is a sum over its moves. To compute it, a network keeps megabytes of intermediate results
-for every state. So the sum is computed in chunks of a few moves, and only the results of one chunk are in memory.
+per state. So the sum is computed in chunks of a few moves, and only the results of one chunk are in memory.
 """
 
 from abc import ABC, abstractmethod
@@ -31,9 +31,9 @@ Metrics = dict[str, Array]
 
 
 class Batch(NamedTuple):
-    """Moves to take a gradient of, [moves, games, ...] each; ``weights`` add up to 1 over a minibatch.
+    """Moves to take a gradient of, of shape [moves, games, ...] each. ``weights`` add up to 1 over a minibatch.
 
-    ``notes`` are what the agent noted about each move when it played.
+    ``notes`` holds what the agent recorded about each move when it played.
     """
 
     states: GameState
@@ -44,12 +44,12 @@ class Batch(NamedTuple):
 
 
 class Agent(ABC):
-    """A way to learn to play, on each device with some of the environments.
+    """A method to learn to play. Each device has a share of the environments.
 
     Attributes:
-        name: of the agent.
-        config: how it plays and learns.
-        sizes: of the games it plays.
+        name: the name of the agent.
+        config: how the agent plays and learns.
+        sizes: the sizes of the games it plays.
         minibatches: the number of minibatches per iteration.
     """
 
@@ -61,14 +61,16 @@ class Agent(ABC):
         self._optimizer = optax.chain(optax.clip_by_global_norm(config.largest_gradient), optimizer)
 
     def init(self, key: Array) -> Learner:
-        """What the agent has learnt, at first nothing."""
+        """The initial state of the agent, with nothing learned yet."""
         return Learner.begin(self.network(key), self._optimizer)
 
     def iterate(
         self, learner: Learner, boards: Boards, tasks: Array, keys: Array, best: Best
     ) -> tuple[Learner, Episodes, Metrics]:
-        """Play a game of each of these tasks and learn, with all other devices: what is learnt then, the games, and
-        numbers to report. ``best`` are the best games before."""
+        """Play a game of each of these tasks and learn from it, together with all other devices.
+
+        ``best`` holds the best games so far. Returns the new state of the agent, the games, and metrics.
+        """
         episodes, notes = self.play(learner.network, boards, tasks, keys)
         games, moves = episodes.actions.shape
         size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
@@ -89,7 +91,7 @@ class Agent(ABC):
         return learner, episodes, jax.tree.map(jnp.mean, metrics)
 
     def _batch(self, environments: Environments, actions: Array, notes: Any, size: int) -> Batch:
-        """The moves of a minibatch, and more that weigh nothing up to a multiple of ``size``."""
+        """The moves of a minibatch, padded with moves of weight zero to a multiple of ``size``."""
         actions = filled_up(actions, size, NO_ACTION)
         played = environments.replay(actions)
         weights = played.active / mean_over_devices(jnp.sum(played.active))
@@ -102,17 +104,17 @@ class Agent(ABC):
         return episodes.actions, notes
 
     def prepared(self, notes: Any, weights: Array) -> Any:
-        """The notes of a minibatch, [moves, games, ...], as the loss wants them."""
+        """The notes of a minibatch, of shape [moves, games, ...], in the form that the loss expects."""
         return notes
 
     @abstractmethod
     def network(self, key: Array) -> PolicyValueNetwork:
-        """The network that is to learn."""
+        """A new network for the agent to train."""
 
     @abstractmethod
     def play(self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array) -> tuple[Episodes, Any]:
-        """A game of each task, and notes about each move, [games, moves, ...]."""
+        """Play a game of each task. Returns the games, and notes about each move, of shape [games, moves, ...]."""
 
     @abstractmethod
     def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
-        """A sum over the moves of a chunk, and the numbers to report."""
+        """The loss, a sum over the moves of a chunk, and the metrics to report."""

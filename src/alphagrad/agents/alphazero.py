@@ -1,8 +1,8 @@
 """Gumbel AlphaZero: self-play with a tree search whose model is the game itself, and a network that learns from it.
 
-An iteration plays one game in every environment. Each move is chosen by Gumbel MuZero's search from the network's
-policy and values; the network is then trained towards the policy that the search improved and the costs that were
-really paid.
+An iteration plays one game in every environment. The search of Gumbel MuZero chooses each move from the policy and the
+values of the network. The network is then trained toward the policy that the search improved and toward the costs that
+were actually paid.
 """
 
 from dataclasses import dataclass, field
@@ -25,30 +25,31 @@ from .updates import number_of_minibatches
 
 @dataclass(frozen=True)
 class AlphaZeroConfig:
-    """How AlphaZero plays and learns; the defaults are the paper's.
+    """How AlphaZero plays and learns. The defaults are those of the paper.
 
     Attributes:
         environments: games played at the same time.
         simulations: simulations of the tree search per move.
         considered_actions: the number of actions that the search considers at the root.
         gumbel_scale: scale of the Gumbel noise added to root logits.
-        least_gumbel_scale: each game has a scale of its own between this and ``gumbel_scale``: games with little noise
-            show what the agent can do, games with more of it what else there is.
+        least_gumbel_scale: each game has its own scale between this and ``gumbel_scale``. Games with little noise show
+            what the agent can do; games with more noise explore alternatives.
         c_visit, c_scale: how much the search trusts its values over the policy.
-        value_units: what differences between values are measured in: "range" (of all values in the tree, be they as
-            alike as they may) or "reference" (what reverse mode costs).
-        batch_size: states in one step of the optimizer, at most; whole games are kept together.
+        value_units: the unit for differences between values: "range" (of all values in the tree, however similar they
+            are) or "reference" (the cost of reverse mode).
+        batch_size: maximum number of states per step of the optimizer. Whole games are kept together.
         epochs: number of times that each game is used for learning.
         value_weight: weight of the value loss; the policy loss has weight 1.
-        l2_weight: decay of the weights, apart from the gradient.
-        learning_rate, schedule, last_rate: annealed along a cosine over so many iterations to this share of it.
-        imitation: the share of games that are learnt from the best order found so far instead of their own moves, or
-            from reverse mode as long as that is better.
+        l2_weight: weight decay, separate from the gradient.
+        learning_rate, schedule, last_rate: the learning rate, annealed along a cosine over ``schedule`` iterations to
+            the share ``last_rate`` of it.
+        imitation: the share of games whose own moves are replaced for learning by the best order found so far, or by
+            reverse mode as long as that is better.
         largest_gradient: norm to which gradients are clipped.
         scaling: the scaling of costs to go, see `reward_scaling`.
-        states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
-            in a minibatch. Fewer states need less memory; the updates are the same.
-        network: its shape.
+        states_at_once: maximum number of states in memory while a gradient is computed, but at least one move of each
+            game in a minibatch. Fewer states need less memory; the updates are the same.
+        network: the shape of the network.
     """
 
     environments: int = 32
@@ -74,7 +75,7 @@ class AlphaZeroConfig:
 
 
 class AlphaZero(Agent):
-    """The agent; it notes the improved policy of each move, [games, moves, actions]."""
+    """The AlphaZero agent. Its notes are the improved policies of all moves, of shape [games, moves, actions]."""
 
     name = "alphazero"
 
@@ -90,7 +91,7 @@ class AlphaZero(Agent):
     def play(
         self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, moves: int | None = None
     ) -> tuple[Episodes, Array]:
-        """A game of each task, or its first moves; also the improved policies."""
+        """Play a game of each task, or its first ``moves`` moves. Also returns the improved policies."""
         environments = boards.environments(tasks)
         noise = self._noise(keys)
 
@@ -100,7 +101,7 @@ class AlphaZero(Agent):
         return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
 
     def lessons(self, boards: Boards, episodes: Episodes, notes: Array, best: Best) -> tuple[Array, Array]:
-        """What was played, but in some games the best order known for the task, each move of it beyond doubt."""
+        """The played games. Some are replaced by the best known order of the task, with certain moves."""
         games, vertices = len(notes), notes.shape[-1]
         reverse = jnp.sum(boards.tables.intermediate, 1, keepdims=True, dtype=jnp.int32) - 1 - jnp.arange(vertices)
         examples = jnp.where((best.cost < boards.references)[:, None], best.actions, reverse)
@@ -110,7 +111,7 @@ class AlphaZero(Agent):
         return actions, jnp.where(imitated[:, None, None], certain, notes)
 
     def _noise(self, keys: Array) -> Array:
-        """The scale of the noise in each game, which goes with its key alone."""
+        """The scale of the noise in each game, which depends only on the key of the game."""
         least, most = self.config.least_gumbel_scale, self.config.gumbel_scale
         return jax.vmap(lambda key: jax.random.uniform(key, minval=least, maxval=most))(keys)
 
@@ -125,7 +126,7 @@ class AlphaZero(Agent):
     ) -> tuple[Array, Array]:
         """The action to take and the improved policy.
 
-        mctx wants a batch, with one key. Each game is a batch of its own, so that it does not depend on the others.
+        mctx expects a batch with one key. Each game is a batch of its own, so that it does not depend on the others.
         """
         legal = game.legal_actions(tables, state)
         logits, value = self._evaluated(network, tables, state, reference)
@@ -150,7 +151,7 @@ class AlphaZero(Agent):
         return found.action[0].astype(jnp.int32), found.action_weights[0].astype(jnp.float32)
 
     def _simulate(self, params: Any, key: Array, actions: Array, states: GameState) -> tuple[Any, GameState]:
-        """The model of the search: one move of the true game."""
+        """The model of the search: one move of the actual game."""
         network, tables, reference = params
         states, costs = jax.vmap(game.step, (None, 0, 0))(tables, states, actions)
         logits, values = jax.vmap(partial(self._evaluated, network), (None, 0, None))(tables, states, reference)
@@ -163,7 +164,7 @@ class AlphaZero(Agent):
     def _evaluated(
         self, network: PolicyValueNetwork, tables: GameTables, state: GameState, reference: Array
     ) -> tuple[Array, Array]:
-        """The policy's logits and the value, which is minus the cost to go in units of the reference."""
+        """The logits of the policy and the value, which is minus the cost to go in units of the reference."""
         logits, prediction = network(tables, state)
         return logits, -self._values.cost(prediction, reference)
 

@@ -1,4 +1,4 @@
-"""The best order of each task that a training run has found, saved the moment it is found."""
+"""The best order of each task that a training run has found, saved as soon as it is found."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,7 +20,7 @@ class BestOrders:
         self.bounds = {name: games.bound(task) for task, name in enumerate(names)}
 
     def offer(self, costs: Sequence[float], actions: Callable[[], np.ndarray]) -> None:
-        """Consider the best games of all tasks; ``actions`` fetches what was played, if that is needed."""
+        """Consider the best games of all tasks. ``actions`` fetches the played actions; it is called only if needed."""
         better = [task for task, cost in enumerate(costs) if cost < self._played[task]]
         if not better:
             return
@@ -36,11 +36,11 @@ class BestOrders:
 
     @property
     def costs(self) -> dict[str, float]:
-        """What graphax counts for the orders, by task."""
+        """The costs of the orders by task, as graphax counts them."""
         return {name: float(order.cost or 0) for name, order in self.orders.items()}
 
     @property
     def optimal(self) -> bool:
-        """Whether there is an order for every task that none can be better than."""
+        """Whether every task has an order whose cost equals the lower bound."""
         costs = self.costs
         return all(name in costs and costs[name] <= self.bounds[name] for name in self._names)

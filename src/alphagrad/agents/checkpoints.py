@@ -1,4 +1,4 @@
-"""Checkpoints of a training run: written by orbax, the last two of them, each with a digest of what it holds."""
+"""Checkpoints of a training run, written by orbax. The last two are kept, each with a digest of its content."""
 
 import hashlib
 import os
@@ -36,11 +36,11 @@ class Checkpoints:
         self._manager.save(iteration, args=content)
 
     def latest(self, like: Any) -> tuple[Any, dict[str, Any]] | None:
-        """The newest state that is what was written, and its notes; ``like`` has the shapes and shardings to expect."""
+        """The newest intact state and its notes, or None. ``like`` has the expected shapes and shardings."""
         for iteration in sorted(self._manager.all_steps(), reverse=True):
             try:
                 return self._read(iteration, like)
-            # Whatever orbax and the formats below it raise on damaged files.
+            # Orbax and the formats below it may raise anything on damaged files.
             except Exception as error:  # noqa: BLE001
                 self._set_aside(iteration, error)
         return None

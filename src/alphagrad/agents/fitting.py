@@ -1,4 +1,4 @@
-"""Check that training fits into memory, by compiling it, and find settings that fit if it does not."""
+"""Checks that training fits into memory, by compiling it, and finds settings that fit if it does not."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from .memory import available, needed
 from .ppo import PPO, PPOConfig
 
 AgentConfig = AlphaZeroConfig | PPOConfig
-# The share of the available memory that an iteration may use. The compiler does not count the code itself, nor what
+# The share of the available memory that an iteration may use. The compiler counts neither the code itself nor what
 # libraries allocate while they run.
 SHARE = 0.9
 
@@ -27,13 +27,13 @@ def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
 
 @dataclass(frozen=True)
 class Fitting:
-    """An agent's iteration, and the settings to change if it needs too much memory.
+    """The iteration of an agent, and the settings to change if it needs too much memory.
 
     Attributes:
-        config: of the agent.
-        boards: the games it plays.
-        devices: that share the games.
-        announce: is told what is being done.
+        config: the configuration of the agent.
+        boards: the games that the agent plays.
+        devices: the devices that share the games.
+        announce: is called with a description of each phase.
     """
 
     config: AgentConfig
@@ -51,7 +51,7 @@ class Fitting:
 
     @cached_property
     def compiled(self) -> Iteration:
-        """The iteration, compiled; raises `NotEnoughMemoryError` if it needs more memory than it can use."""
+        """The compiled iteration; raises `NotEnoughMemoryError` if it needs more memory than it can use."""
         self.announce("compiling an iteration (a minute for large graphs)…")
         size, all_there_is = self.memory, available(self.devices)
         if size is None or all_there_is is None or size <= SHARE * all_there_is:
@@ -64,12 +64,12 @@ class Fitting:
 
     @property
     def memory(self) -> int | None:
-        """Bytes that the iteration needs."""
+        """The number of bytes that the iteration needs; None if unknown."""
         return needed(self.iteration.compiled, self.devices)
 
     def _advice(self, size: float, room: float) -> str:
         for config in self._smaller():
-            # Halving a setting at best halves the memory, so some settings cannot fit, and are not compiled.
+            # Halving a setting at best halves the memory, so settings that cannot fit are not compiled.
             size /= 2
             if size > room:
                 continue
@@ -82,7 +82,7 @@ class Fitting:
         return "fewer games do not help, so use smaller networks, such as ones with fewer channels"
 
     def _smaller(self) -> Iterator[AgentConfig]:
-        """Configurations that need less memory: fewer states at once, then fewer games as well."""
+        """Yield configurations that need less memory: fewer states at once, then fewer games as well."""
         games, moves = self._games(self.config), self.boards.sizes.intermediates
         config = replace(self.config, states_at_once=min(self.config.states_at_once, games * moves))
         while config.states_at_once > games:
@@ -95,7 +95,7 @@ class Fitting:
                 yield config
 
     def _games(self, config: AgentConfig) -> int:
-        """How many games of a minibatch one device has. A chunk has at least one move of each."""
+        """The number of games of a minibatch per device. A chunk has at least one move of each."""
         minibatches = make_agent(config, self.boards.sizes).minibatches
         return max(config.environments // (len(self.devices) * minibatches), 1)
 

@@ -1,7 +1,7 @@
-"""Games side by side: the tasks that agents learn, environments that play them, and episodes that are over.
+"""Games side by side: the tasks that agents learn, environments that play them, and finished episodes.
 
-An episode is kept as its actions alone. Its states are had by playing it again, which costs next to nothing compared
-to a network, and takes no memory for states that nobody looks at.
+An episode is stored as its actions only. Its states are recovered by replaying it. That costs next to nothing compared
+to a network, and takes no memory for states that are not used.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,17 @@ class Episodes(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best game of each task so far: what it cost, infinity if there is none, and its actions."""
+    """The best game of each task so far: its cost, which is infinite if there is none, and its actions."""
 
     cost: Array
     actions: Array
 
 
 class Trajectories(NamedTuple):
-    """Episodes played again, [moves, episodes, ...]: what was seen of states, the costs of moves, and whether there was
-    a move to make."""
+    """Replayed episodes, of shape [moves, episodes, ...].
+
+    Holds what was seen of the states, the costs of the moves, and whether there was a move to make.
+    """
 
     seen: Any
     costs: Array
@@ -53,7 +55,7 @@ class Boards(NamedTuple):
 
     @property
     def references(self) -> Array:
-        """What reverse mode costs in each. Costs are divided by that to be about 1."""
+        """The cost of reverse mode in each game. Costs are divided by it to be about 1."""
         return self.tables.reference
 
     @property
@@ -61,7 +63,7 @@ class Boards(NamedTuple):
         return self.tables.sizes
 
     def assigned(self, key: Array, environments: Array, total: int) -> Array:
-        """A task for each environment: each task equally often, as far as that is possible."""
+        """A task per environment. Each task occurs equally often, as far as possible."""
         return jax.random.permutation(key, jnp.arange(total) % len(self.references))[environments]
 
     def environments(self, tasks: Array) -> "Environments":
@@ -75,9 +77,9 @@ class Games:
     """The graphs to find orders for, as games of one size.
 
     Attributes:
-        graphs: one for each task.
-        objective: what an order costs.
-        boards: the games.
+        graphs: one graph per task.
+        objective: the cost of an order.
+        boards: the games as arrays.
     """
 
     graphs: tuple[ComputationGraph, ...]
@@ -98,12 +100,12 @@ class Games:
         return Games(tuple(graphs), objective, Boards(tables))
 
     def order(self, task: int, actions: Sequence[int]) -> tuple[int, ...]:
-        """The vertices that a game eliminated."""
+        """The vertices that a game eliminated, in order."""
         vertices = self.graphs[task].intermediates
         return tuple(dict.fromkeys(vertices[action] for action in actions if action < len(vertices)))
 
     def cost(self, task: int, order: Sequence[int]) -> float:
-        """What the game charges for an order, counted by graphax."""
+        """The cost of an order in the game, counted by graphax."""
         return self.objective.value(self.graphs[task].cost(order, self.objective.counting))
 
     def bound(self, task: int) -> float:
@@ -116,7 +118,7 @@ class Games:
 
 @dataclass(frozen=True)
 class Environments:
-    """Games that are played at the same time; ``axis`` is None if they share their tables, being of one task."""
+    """Games that are played at the same time. ``axis`` is None if they are of one task and share their tables."""
 
     tables: GameTables
     axis: int | None
@@ -130,7 +132,7 @@ class Environments:
         return self.each(game.step)(states, actions)
 
     def each(self, function: Callable) -> Callable:
-        """A function of a game's tables and other things, applied to all games."""
+        """Map a function of the tables of a game and other arguments over all games."""
 
         def applied(*args: Any) -> Any:
             axes = (self.axis, *([0] * len(args)))
@@ -139,8 +141,10 @@ class Environments:
         return applied
 
     def play(self, choose: Callable[[GameState, Array], tuple[Array, Any]], keys: Array, moves: int) -> Any:
-        """Play whole games, with ``choose`` from states and a key for each to actions and notes: episodes, and the
-        notes about each move, [games, moves, ...]."""
+        """Play whole games. Returns episodes, and notes about each move, of shape [games, moves, ...].
+
+        ``choose`` maps states, with a key for each, to actions and notes.
+        """
 
         def move(states: GameState, number: Array) -> tuple[GameState, tuple[Array, Any]]:
             actions, notes = choose(states, jax.vmap(jax.random.fold_in, (0, None))(keys, number))
@@ -150,7 +154,7 @@ class Environments:
         return Episodes(self.tasks, actions.T, states.cost), jax.tree.map(lambda leaf: leaf.swapaxes(0, 1), notes)
 
     def replay(self, actions: Array, look: Callable[[GameState], Any] = lambda states: states) -> Trajectories:
-        """What ``look`` sees of the states that led to these actions, [episodes, moves]; by default all of it."""
+        """Replay actions of shape [episodes, moves]. ``look`` selects what to keep of each state, by default all."""
 
         def move(states: GameState, chosen: Array) -> tuple[GameState, Trajectories]:
             after, costs = self.step(states, chosen)
@@ -160,16 +164,16 @@ class Environments:
 
 
 def costs_to_go(costs: Array) -> Array:
-    """What is still to be paid at each move, [moves, episodes]."""
+    """The cost still to be paid at each move, of shape [moves, episodes]."""
     return jnp.flip(jnp.cumsum(jnp.flip(costs, 0), 0), 0)
 
 
 @dataclass(frozen=True)
 class ValueScale:
-    """What value networks predict: costs to go, scaled and divided by the scaled reference of the task.
+    """The targets of value networks: costs to go, scaled and divided by the scaled reference of the task.
 
-    Predictions are about 1 in the first state of any game. `cost` inverts `target`, and keeps what an untrained network
-    says within reason.
+    Predictions are about 1 in the first state of any game. `cost` inverts `target`, and bounds the predictions of an
+    untrained network.
     """
 
     scaling: str

@@ -1,9 +1,9 @@
-"""A network on the graph itself: vertices tell their neighbours what they know, along the edges that are there now.
+"""A network on the graph itself: vertices send messages to their neighbours along the current edges.
 
-It begins with what is worth knowing of each vertex (`alphagrad.game.features`), so it plays well before it has learnt
+It begins with useful features of each vertex (`alphagrad.game.features`), so it plays well before it has learned
 anything: its first policy prefers vertices that are cheap and make others cheaper. It follows the cheaper of forward
-and reverse mode, more closely the more the two differ. Numbers of vertices play no role, and nothing of it depends on
-the size of a graph.
+and reverse mode, more closely the more the two differ. Vertex numbers play no role, and no part of the network depends
+on the size of the graph.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from .. import game
 from ..game import FEATURES, GameState, GameTables
 from .layers import Head, linear
 
-# The first policy: logits of a vertex by its features. All of it can be unlearnt.
+# The first policy: logits of a vertex by its features. Training can change all of it.
 FIRST_LOGITS = {"price": -6.0, "change": -2.0, "distance": -80.0}
 
 
@@ -43,15 +43,15 @@ class GraphNetworkConfig:
 
 
 class GraphView(eqx.Module):
-    """What the network sees of a state.
+    """The part of a state that the network sees.
 
     Attributes:
         features: float32[vertices, features].
-        edges: bool[vertices, vertices], whether there is an edge to the first from the second.
-        extents: float32[vertices, vertices], the logarithm of how many numbers it stores.
-        least: float32[vertices], what each vertex costs at least, in units of what reverse mode costs.
-        alive: bool[vertices].
-        vertices: float32[], how many intermediate vertices the whole graph has.
+        edges: bool[vertices, vertices], whether there is an edge to the first vertex from the second.
+        extents: float32[vertices, vertices], the logarithm of the number of values that the edge stores.
+        least: float32[vertices], the lower bound on the cost of each vertex, in units of the cost of reverse mode.
+        alive: bool[vertices], whether the vertex is still in the graph.
+        vertices: float32[], the number of intermediate vertices of the whole graph.
     """
 
     features: Array
@@ -76,7 +76,7 @@ class GraphView(eqx.Module):
 
 
 class GraphLayer(eqx.Module):
-    """Each vertex listens to its predecessors, its successors and to all, and thinks about it."""
+    """Each vertex combines messages from its predecessors, its successors and all vertices by an MLP."""
 
     norm: eqx.nn.LayerNorm
     told: eqx.nn.Linear
@@ -105,14 +105,14 @@ class GraphLayer(eqx.Module):
         return tokens + jax.vmap(self.narrow)(jax.nn.gelu(hidden))
 
     def _weights(self, view: GraphView, side: int) -> Array:
-        """How much each edge carries: the mean over the edges of a vertex, large ones more or less than small ones."""
+        """The weight of each edge in a mean over the edges of a vertex, which depends on its extent."""
         degree = jnp.maximum(jnp.sum(view.edges, 1 - side, keepdims=True), 1)
         carried = jnp.where(view.edges, (1.0 + self.extent[side] * view.extents) / degree, 0.0)
         return carried.astype(self.extent.dtype)
 
 
 class GraphNetwork(eqx.Module):
-    """From what is seen of a state to numbers [heads, vertices]: of a policy, of a value, or of both."""
+    """Maps a state to numbers of shape [heads, vertices]: of a policy, of a value, or of both."""
 
     dtype: str = eqx.field(static=True)
     roles: tuple[str, ...] = eqx.field(static=True)
@@ -142,7 +142,7 @@ class GraphNetwork(eqx.Module):
             tokens = layer(tokens, view)
         tokens = jax.vmap(computed.norm)(tokens).astype(jnp.float32)
         scores = jnp.stack([jax.vmap(head)(tokens) for head in self.heads]) + self.direct @ view.features.T
-        # A value is a sum over vertices; it begins with what they cost at least.
+        # A value is a sum over vertices. It starts from their lower bounds.
         values = view.least + scores / view.vertices
         is_value = jnp.array([role == "value" for role in self.roles])
         return jnp.where(is_value[:, None], values, scores)

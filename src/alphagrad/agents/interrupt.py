@@ -1,4 +1,4 @@
-"""Ctrl-C that lets what is under way finish."""
+"""A Ctrl-C that lets the work under way finish."""
 
 import signal
 import threading
@@ -15,8 +15,10 @@ class Interrupt:
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interrupt]:
-    """Inside, the first Ctrl-C is noted and the second one interrupts. In other threads than the main one, which gets
-    no signals, and where somebody handles them already, nothing changes."""
+    """A context in which the first Ctrl-C is only recorded and the second one interrupts.
+
+    Nothing changes outside of the main thread, which alone gets signals, or if another handler is already installed.
+    """
     interrupt = Interrupt()
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:

@@ -17,7 +17,7 @@ from .updates import DEVICES
 
 
 class TrainingState(NamedTuple):
-    """All that an iteration depends on."""
+    """Everything that an iteration depends on."""
 
     iteration: Array
     best_cost: Array
@@ -26,16 +26,16 @@ class TrainingState(NamedTuple):
 
     @staticmethod
     def first(agent: Agent, tasks: int, key: Array) -> "TrainingState":
-        """Nothing is learnt, and no game of these tasks was played."""
+        """The initial state: nothing is learned, and no game of these tasks has been played."""
         no_cost = jnp.full(tasks, jnp.inf, jnp.float32)
         no_actions = jnp.zeros((tasks, agent.sizes.intermediates), jnp.int32)
         return TrainingState(jnp.asarray(0, jnp.int32), no_cost, no_actions, agent.init(key))
 
 
 class Iteration:
-    """From one `TrainingState` to the next, with metrics. The state it is given is used up.
+    """Maps one `TrainingState` to the next, with metrics. The given state is donated and cannot be used again.
 
-    The seed is an argument of the program, so that one program serves for all seeds.
+    The seed is an argument of the program, so that one program serves all seeds.
     """
 
     def __init__(self, agent: Agent, boards: Boards, devices: Sequence[jax.Device]):
@@ -63,7 +63,7 @@ class Iteration:
 
     @cached_property
     def compiled(self) -> jax.stages.Compiled:
-        # Shapes are enough; arrays of one process would not do for several.
+        # Shapes are enough, and arrays of one process would not work for several.
         seed = jax.ShapeDtypeStruct((), jnp.uint32)
         state = jax.eval_shape(self._first_state, seed)
         boards, environments = jax.eval_shape(lambda: (self._boards, jnp.asarray(self._environments)))
@@ -88,7 +88,7 @@ class Iteration:
     def _on_each_device(
         self, state: TrainingState, seed: Array, boards: Boards, environments: Array
     ) -> tuple[TrainingState, dict[str, Array]]:
-        """The iteration of a device, which has some of the environments."""
+        """The iteration on one device, which has a share of the environments."""
         number = state.iteration + 1
         task_key, play_key = jax.random.split(jax.random.fold_in(jax.random.key(seed), number))
         tasks = boards.assigned(task_key, environments, self._agent.config.environments)
@@ -108,7 +108,7 @@ class Iteration:
 
 
 def shared_equally(agent: Agent, devices: int) -> bool:
-    """Whether so many devices can have equally many games of each minibatch."""
+    """Whether the games of each minibatch can be split equally among the devices."""
     return agent.config.environments % (devices * agent.minibatches) == 0
 
 

@@ -1,4 +1,4 @@
-"""Layers that several networks have."""
+"""Layers that several networks share."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,7 +17,7 @@ class Head(eqx.Module):
     def __init__(self, inputs: int, hidden: Sequence[int], key: Array):
         widths, keys = (inputs, *hidden, 1), jax.random.split(key, len(hidden) + 1)
         *layers, last = (linear(*pair, each) for pair, each in zip(pairwise(widths), keys, strict=True))
-        # Close to zero at first: all actions alike, and no opinion of the value.
+        # Start close to zero: all actions alike, and a neutral value.
         self.layers = [*layers, jax.tree.map(lambda leaf: 0.01 * leaf, last)]
 
     def __call__(self, token: Array) -> Array:

@@ -1,12 +1,12 @@
-"""How much memory a compiled program takes, and how much there is for it."""
+"""The memory that a compiled program needs, and the memory that is available."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import jax
 
-# Where a control group says what it may have, what it has, and what of that are files that can be read again: the
-# second version of control groups, and the first.
+# The files in which a control group tells its limit, its usage, and the part of it that is cached files, which can be
+# read again: for version 2 of control groups, and for version 1.
 GROUP_FILES = {
     "": ("memory.max", "memory.current", "inactive_file"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -14,8 +14,10 @@ GROUP_FILES = {
 
 
 def needed(program: jax.stages.Compiled, devices: Sequence[jax.Device]) -> int | None:
-    """Bytes that the program takes, by the compiler's own account: on each device, or on all that share the memory of
-    this machine. None if the compiler does not say."""
+    """The number of bytes that the program needs, according to the compiler; None if the compiler does not tell.
+
+    On CPUs, which share the memory of this machine, it is the sum over all local devices; otherwise it is per device.
+    """
     sizes = program.memory_analysis()
     if sizes is None:
         return None
@@ -26,8 +28,10 @@ def needed(program: jax.stages.Compiled, devices: Sequence[jax.Device]) -> int |
 
 
 def available(devices: Sequence[jax.Device]) -> int | None:
-    """Bytes that a program can have on each of these devices, or on this machine if they share its memory. None if
-    nobody knows."""
+    """The number of bytes available to a program, or None if unknown.
+
+    It is per device, or for this machine if the devices share its memory.
+    """
     local = _local(devices)
     if local[0].platform == "cpu":
         return available_here()
@@ -36,9 +40,9 @@ def available(devices: Sequence[jax.Device]) -> int | None:
 
 
 def available_here(root: Path = Path("/")) -> int | None:
-    """Bytes that this process can have: what the machine has left, or the control groups leave of it.
+    """The number of bytes available to this process: what is left of the machine and of its control groups.
 
-    Only Linux tells, in files under ``root``.
+    Only Linux tells, in files under ``root``; None elsewhere.
     """
     lines = _text(root / "proc/meminfo").splitlines()
     machine = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
@@ -46,7 +50,7 @@ def available_here(root: Path = Path("/")) -> int | None:
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """What this process's control groups, and those that they are in, have left if they are limited."""
+    """Yield the memory left in the control groups of this process and in their parents, as far as they are limited."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controller, group = line.split(":", 2)
         if controller not in GROUP_FILES:
@@ -62,7 +66,7 @@ def _left_in_groups(root: Path) -> Iterator[int]:
 
 
 def _text(path: Path) -> str:
-    """What a file says; nothing if there is none that can be read."""
+    """The content of a file; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""The networks that play VertexGame: logits of all actions, and the value of a state."""
+"""The networks that play VertexGame: they return logits of all actions and the value of a state."""
 
 from typing import Literal
 
@@ -14,12 +14,12 @@ from .token_network import NetworkConfig, TokenNetwork
 
 AnyNetworkConfig = NetworkConfig | GraphNetworkConfig
 Role = Literal["policy", "value"]
-# The logit of an action that is not legal: its probability is zero, and its product with zero still is.
+# The logit of an illegal action. Its probability is zero, and its product with zero is zero as well.
 ILLEGAL = -1e9
 
 
 class PolicyValueNetwork(eqx.Module):
-    """Logits of all actions and the value of the state, which is a sum over its vertices."""
+    """Returns logits of all actions and the value of the state, which is a sum over its vertices."""
 
     parts: list[TokenNetwork | GraphNetwork]
 
@@ -30,7 +30,7 @@ class PolicyValueNetwork(eqx.Module):
 
     @staticmethod
     def separate(policy: AnyNetworkConfig, value: AnyNetworkConfig, sizes: Sizes, key: Array) -> "PolicyValueNetwork":
-        """A network for the policy and one for the value."""
+        """One network for the policy and one for the value."""
         policy_key, value_key = jax.random.split(key)
         return PolicyValueNetwork(
             [_part(policy, sizes, ("policy",), policy_key), _part(value, sizes, ("value",), value_key)]
@@ -42,7 +42,7 @@ class PolicyValueNetwork(eqx.Module):
 
 
 def masked(scores: Array, alive: Array) -> tuple[Array, Array]:
-    """The logits and the value that scores [2, vertices] stand for."""
+    """The logits and the value from scores of shape [2, vertices]."""
     policy, value = scores
     return jnp.where(alive, policy, ILLEGAL), jnp.sum(jnp.where(alive, value, 0.0))
 

@@ -1,4 +1,4 @@
-"""Agents read back from the folder of their run, to play what they have learnt."""
+"""Agents loaded from the folder of a run, to play what they have learned."""
 
 import json
 from contextlib import closing
@@ -29,7 +29,7 @@ CONFIGS: dict[str, type[AgentConfig]] = {"AlphaZero": AlphaZeroConfig, "PPO": PP
 
 @dataclass(frozen=True, eq=False)
 class Player:
-    """What an agent has learnt, the objective it learnt for, and the sizes of games it can play."""
+    """A trained network, its objective, and the sizes of games it can play."""
 
     network: PolicyValueNetwork
     objective: Objective
@@ -37,7 +37,7 @@ class Player:
 
     @staticmethod
     def load(folder: Path) -> "Player":
-        """The newest checkpoint of a run."""
+        """Load the newest checkpoint of a run."""
         config = _configuration(folder)
         sizes = Sizes(**config["sizes"])
         like = TrainingState.first(make_agent(_agent(config), sizes), len(config["graphs"]), jax.random.key(0))
@@ -48,7 +48,7 @@ class Player:
         return Player(found[0].learner.network, Objective.read(config["objective"]), sizes)
 
     def order(self, graph: ComputationGraph) -> tuple[int, ...]:
-        """The order that the policy likes best, move by move."""
+        """The order that takes the most probable action of the policy at every move."""
         played = VertexGame.of(graph, self.objective.counting, self.objective, self.sizes)
         actions = _play(self.network, played.tables, len(graph.intermediates))
         return played.vertices(actions)
@@ -84,7 +84,7 @@ def _agent(config: dict[str, Any]) -> AgentConfig:
 
 
 def _network(values: dict[str, Any]) -> AnyNetworkConfig:
-    """The configuration whose fields these are."""
+    """The network configuration that has these fields."""
     hidden = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     names = {field.name for field in fields(GraphNetworkConfig)}
     return (GraphNetworkConfig if names == set(values) else NetworkConfig)(**(values | hidden))

@@ -1,6 +1,7 @@
-"""Proximal policy optimisation: games sampled from the policy, and steps towards what went better than expected.
+"""Proximal policy optimisation: games sampled from the policy, and steps toward moves that went better than expected.
 
-An iteration plays one whole game in every environment, so a rollout is as long as a graph has intermediate vertices.
+An iteration plays one whole game in every environment, so the length of a rollout is the number of intermediate
+vertices.
 """
 
 from dataclasses import dataclass, field
@@ -20,21 +21,21 @@ from .updates import mean_over_devices
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """How PPO plays and learns; the defaults are the paper's, and those of "the 37 implementation details".
+    """How PPO plays and learns. The defaults are those of the paper and of "the 37 implementation details".
 
     Attributes:
         environments: games played at the same time.
         minibatches: the number of minibatches per iteration.
         epochs: number of times that each game is used for learning.
-        clip: how far probabilities may move away from those that the games were played with.
+        clip: how far probabilities may move from those with which the games were played.
         value_weight, entropy_weight: weights of the value loss and of the entropy; the policy loss has weight 1.
         learning_rate: the learning rate of Adam.
         largest_gradient: norm to which gradients are clipped.
         discount, trace: parameters of generalised advantage estimation. Costs add up, so nothing is discounted.
         scaling: the scaling of costs to go, see `reward_scaling`.
-        states_at_once: how many states are in memory while a gradient is computed, but at least one move of each game
-            in a minibatch. Fewer states need less memory; the updates are the same.
-        policy_network, value_network: their shapes.
+        states_at_once: maximum number of states in memory while a gradient is computed, but at least one move of each
+            game in a minibatch. Fewer states need less memory; the updates are the same.
+        policy_network, value_network: the shapes of the networks.
     """
 
     environments: int = 32
@@ -54,14 +55,14 @@ class PPOConfig:
 
 
 class Notes(NamedTuple):
-    """With what probability a move was made, and how much better than expected it turned out."""
+    """The log-probability of each move, and its advantage: how much better than expected it turned out."""
 
     log_probabilities: Array
     advantages: Array
 
 
 class PPO(Agent):
-    """The agent; see `Notes`."""
+    """The PPO agent. Its notes are `Notes`."""
 
     name = "ppo"
 
@@ -83,7 +84,7 @@ class PPO(Agent):
         return episodes, Notes(log_probabilities, self._advantages(network, environments, episodes.actions).T)
 
     def _advantages(self, network: PolicyValueNetwork, environments: Environments, actions: Array) -> Array:
-        """Generalised advantage estimates, [moves, games]."""
+        """Generalised advantage estimates, of shape [moves, games]."""
         played = environments.replay(actions, lambda states: environments.each(network)(states)[1])
         expected = -self._values.cost(played.seen, environments.references)
         expected = jnp.where(played.active, expected, 0.0)
@@ -97,7 +98,7 @@ class PPO(Agent):
         return jax.lax.scan(accumulate, jnp.zeros_like(surprises[0]), surprises, reverse=True)[1]
 
     def prepared(self, notes: Notes, weights: Array) -> Notes:
-        """With advantages of mean 0 and variance 1 over all devices."""
+        """The notes with advantages normalised to mean 0 and variance 1 over all devices."""
         mean = mean_over_devices(jnp.sum(weights * notes.advantages))
         variance = mean_over_devices(jnp.sum(weights * jnp.square(notes.advantages - mean)))
         return notes._replace(advantages=(notes.advantages - mean) / (jnp.sqrt(variance) + 1e-8))

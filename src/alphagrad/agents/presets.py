@@ -4,15 +4,15 @@ from .alphazero import AlphaZeroConfig
 from .networks import GraphNetworkConfig, NetworkConfig
 from .ppo import PPOConfig
 
-# Smaller than the paper's, in half precision: more games in ten minutes on one device.
+# Smaller than the paper's network, in half precision: more games in ten minutes on one device.
 SMALL = NetworkConfig(layers=3, channels=2, dtype="bfloat16")
-# Sees what each vertex costs and what its elimination does to others, so it plays well from the start.
+# Sees the cost of each vertex and the effects of its elimination on others, so it plays well from the start.
 GRAPH = GraphNetworkConfig(dtype="bfloat16")
 PRESETS: dict[str, dict[str, AlphaZeroConfig | PPOConfig]] = {
     "alphazero": {
         "paper": AlphaZeroConfig(),
-        # Minibatches of eight games of a hundred moves. One H200 plays 65 such iterations in four minutes, and the
-        # learning rate is zero then: longer runs want a longer schedule.
+        # Minibatches of eight games of a hundred moves. One H200 plays 65 such iterations in four minutes. The learning
+        # rate is zero by then, so longer runs need a longer schedule.
         "small": AlphaZeroConfig(
             environments=128,
             simulations=32,
@@ -23,7 +23,7 @@ PRESETS: dict[str, dict[str, AlphaZeroConfig | PPOConfig]] = {
             schedule=65,
             network=SMALL,
         ),
-        # A move of many games takes a GPU about as long as a move of few: starting programs takes most of the time.
+        # On a GPU, a move of many games takes about as long as a move of few: launching programs dominates.
         "graph": AlphaZeroConfig(
             environments=512,
             simulations=32,

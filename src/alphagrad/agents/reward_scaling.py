@@ -1,4 +1,4 @@
-"""Monotonous maps that bring rewards of many orders of magnitude together, and their inverses."""
+"""Monotonic maps that compress rewards of many orders of magnitude, and their inverses."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,7 +29,7 @@ def unscale_by_root(scaled: ArrayLike) -> jax.Array:
     """The inverse of `scale_by_root`."""
     scaled = jnp.asarray(scaled)
     size = jnp.abs(scaled)
-    # With r = u (u + 2) the equation is ε u² + (1 + 2ε) u = |s|; of its solution, the form without cancellation.
+    # With r = u (u + 2) the equation is ε u² + (1 + 2ε) u = |s|. This is the form of its solution without cancellation.
     linear = 1 + 2 * EPSILON
     root = 2 * size / (linear + jnp.sqrt(linear**2 + 4 * EPSILON * size))
     return jnp.sign(scaled) * root * (root + 2)

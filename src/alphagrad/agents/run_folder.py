@@ -1,4 +1,4 @@
-"""What a training run leaves on disk, apart from checkpoints: its configuration, its metrics, and the best orders."""
+"""The files of a training run apart from checkpoints: its configuration, its metrics, and the best orders."""
 
 import json
 import os
@@ -15,21 +15,21 @@ from ..errors import AlphagradError
 
 
 class RunError(AlphagradError):
-    """A folder that holds another training run, or none that can be read."""
+    """A folder holds another training run, or none that can be read."""
 
 
 class RunFolder:
-    """A folder with ``config.json``, ``metrics.jsonl``, and ``orders/<task>.json``; without a path nothing is written.
+    """A folder with ``config.json``, ``metrics.jsonl``, and ``orders/<task>.json``. Without a path nothing is written.
 
-    A folder that has a run of another configuration is an error, and there is none before `create`. Files are replaced
-    as a whole. Only the first of several processes writes.
+    A folder that holds a run of another configuration is an error. The folder is created by `create`, not before. Files
+    are replaced as a whole. Only the first of several processes writes.
     """
 
     def __init__(self, path: str | os.PathLike | None, configuration: dict[str, Any]):
         self._writes = path is not None and jax.process_index() == 0
         self.path = Path(path or "")
         if path is not None and self.path.exists() and not self.path.is_dir():
-            # Before anything is compiled.
+            # Check this before anything is compiled.
             raise RunError(f"a run cannot be kept in {self.path}: it is not a folder; give another one")
         self._metrics = self.path / "metrics.jsonl"
         self._config, self._text = self.path / "config.json", json.dumps(configuration, indent=1)
@@ -38,7 +38,7 @@ class RunFolder:
             _compare(_read(self._config), json.loads(self._text), self.path)
 
     def create(self) -> None:
-        """Write the configuration down."""
+        """Create the folder and write the configuration."""
         if not self._writes:
             return
         try:
@@ -48,7 +48,7 @@ class RunFolder:
             raise RunError(f"a run cannot be kept in {self.path}: {error.strerror}; give another folder") from None
 
     def forget_after(self, iteration: int) -> None:
-        """Remove metrics of later iterations, which are to come once more."""
+        """Remove metrics of later iterations, which will run again."""
         if self._writes and self._metrics.exists():
             lines = [json.dumps(line) for line in read_curve(self._metrics) if line["iteration"] <= iteration]
             replace_file(self._metrics, "".join(f"{line}\n" for line in lines))
@@ -60,20 +60,20 @@ class RunFolder:
                 file.write(json.dumps(metrics) + "\n")
 
     def keep(self, name: str, order: Order) -> None:
-        """Save an order, unless there is a better one, as when a run goes on from an earlier checkpoint."""
+        """Save an order, unless the file has a better one, as after resuming from an earlier checkpoint."""
         path = self.path / "orders" / f"{name}.json"
         if self._writes and order.cost is not None and order.cost < _cost(path):
             replace_file(path, json.dumps(asdict(order)) + "\n")
 
 
 def read_curve(path: Path) -> list[dict[str, Any]]:
-    """The metrics of each iteration; a line that a killed process did not finish is left out."""
+    """The metrics of each iteration. A line that a killed process left unfinished is skipped."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
 def _cost(path: Path) -> float:
-    """What the order in a file costs; if there is none, it is not worth keeping."""
+    """The cost of the order in a file; infinite if there is none."""
     try:
         cost = Order.load(path).cost
     except GraphaxError:

@@ -9,7 +9,7 @@ from ..errors import SearchError
 from .games import SCALINGS
 
 Config = TypeVar("Config")
-# Those that may be zero; every other number is more than that.
+# The fields that may be zero. All other numbers must be positive.
 MAY_BE_ZERO = {
     "layers", "gumbel_scale", "least_gumbel_scale", "c_visit", "c_scale", "value_weight", "entropy_weight", "l2_weight",
     "discount", "trace", "last_rate", "imitation",
@@ -23,7 +23,7 @@ WANTED = {int: "a whole number, such as 32", float: "a number, such as 0.01", tu
 
 
 def configured(config: Config, settings: Sequence[str]) -> Config:
-    """The configuration with each ``name=value``, the value read as the type of the field."""
+    """The configuration with each ``name=value`` applied. Values are parsed as the type of the field."""
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name:
@@ -40,7 +40,7 @@ def configured(config: Config, settings: Sequence[str]) -> Config:
 
 
 def _fields(config: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The dotted names of all fields, their types and their values."""
+    """Yield the dotted names of all fields, their types and their values."""
     kinds = get_type_hints(type(config))
     for field in fields(config):
         name, value = f"{prefix}{field.name}", getattr(config, field.name)
@@ -74,7 +74,7 @@ def _number(kind: type, text: str, wanted: str) -> Any:
 
 
 def check(config: Any) -> None:
-    """Refuse what cannot be trained with."""
+    """Raise if the agent cannot be trained with this configuration."""
     values = {name: value for name, _, value in _fields(config)}
     for name, kind, value in _fields(config):
         last = name.rpartition(".")[2]

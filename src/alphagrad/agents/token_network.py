@@ -1,9 +1,9 @@
-"""The paper's network: one token for each intermediate vertex, a transformer, and heads over its tokens.
+"""The paper's network: one token per intermediate vertex, a transformer, and heads over its tokens.
 
-A token is what the adjacency tensor says of a vertex: the row of its incoming and the column of its outgoing edges,
-five numbers an edge. A convolution that sees three edges and all five numbers compresses it, and a linear map makes it
-an embedding, to which what eliminating the vertex would cost now is added. Vertices that are eliminated or padding take
-no part: not in a slice, not in attention, not in a head.
+A token is the part of the adjacency tensor that belongs to a vertex: the row of its incoming edges and the column of
+its outgoing edges, with five numbers per edge. A convolution over three edges and all five numbers compresses it, and a
+linear map turns it into an embedding. The current cost of eliminating the vertex is added to the embedding. Vertices
+that are eliminated or padding are excluded from slices, attention and heads.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ from .. import game
 from ..game import GameState, GameTables, Sizes
 from .layers import Head, linear
 
-# What an edge is described by, and how many edges next to each other the convolution sees.
+# The number of features per edge, and the number of adjacent edges that the convolution sees.
 FEATURES, KERNEL = 5, 3
-# What a vertex is described by besides its edges: its price and its degrees.
+# The number of features per vertex besides its edges: its price and its degrees.
 HINTS = 3
-# Sparsity types go from -11 to 11.
+# Sparsity types range from -11 to 11.
 LARGEST_TYPE = 11
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The shape of a network; the defaults are the paper's.
+    """The shape of a network. The defaults are those of the paper.
 
     Attributes:
         layers: transformer layers.
@@ -53,7 +53,7 @@ class NetworkConfig:
 
 
 class TransformerLayer(eqx.Module):
-    """Attention among the tokens that are alive, and an MLP for each."""
+    """Attention among the live tokens, and an MLP per token."""
 
     heads: int = eqx.field(static=True)
     attention_norm: eqx.nn.LayerNorm
@@ -86,7 +86,7 @@ class TransformerLayer(eqx.Module):
 
 
 class TokenNetwork(eqx.Module):
-    """From an observation [5, targets, sources] and hints [vertices, 3] to numbers [heads, vertices]."""
+    """Maps an observation [5, targets, sources] and hints [vertices, 3] to numbers of shape [heads, vertices]."""
 
     inputs: int = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
@@ -127,9 +127,10 @@ class TokenNetwork(eqx.Module):
         return jnp.stack([jax.vmap(head)(tokens) for head in self.heads])
 
     def _compressed(self, slices: Array) -> Array:
-        """[vertices, 5, edges] to [vertices, features] by the convolution.
+        """Apply the convolution: [vertices, 5, edges] to [vertices, features].
 
-        Written as multiplications and additions, which become one kernel; libraries are slow on so few channels.
+        It is written as multiplications and additions, which become one kernel; libraries are slow with so few
+        channels.
         """
         length = slices.shape[-1] - KERNEL + 1
         filtered = self.convolution_bias[:, None]
@@ -140,33 +141,33 @@ class TokenNetwork(eqx.Module):
 
 
 def hints(tables: GameTables, state: GameState) -> Array:
-    """For each vertex the logarithms of its price and degrees.
+    """Per vertex, the logarithms of its price and degrees.
 
-    A network could work the prices out from the tensor, but only by counting, which it is slow to learn.
+    A network could derive the prices from the tensor, but only by counting, which it is slow to learn.
     """
     known = jnp.stack([game.prices(tables, state), *game.degrees(tables, state)], -1)
     return jnp.log1p(known.astype(jnp.float32))
 
 
 def _slices(observation: Array, alive: Array, inputs: int) -> Array:
-    """For each intermediate vertex its incoming and outgoing edges: [vertices, 5, sources + targets]."""
+    """Per intermediate vertex, its incoming and outgoing edges, of shape [vertices, 5, sources + targets]."""
     vertices, outputs = len(alive), observation.shape[-2] - len(alive)
     targets = jnp.pad(alive, (0, outputs), constant_values=True)
     sources = jnp.pad(alive, (inputs, 0), constant_values=True)
-    # Made once: the compiler would rather repeat all this for every product of the convolution.
+    # Computed once: otherwise the compiler would repeat all this for every product of the convolution.
     edges = jax.lax.optimization_barrier(jnp.where(targets[:, None] & sources, _tamed(observation), 0.0))
     incoming, outgoing = edges[:, :vertices].swapaxes(0, 1), jnp.moveaxis(edges[..., inputs:], -1, 0)
     return jnp.concatenate([incoming, outgoing], -1)
 
 
 def _tamed(observation: Array) -> Array:
-    """Sparsity types and logarithms of sizes, all of about the size of 1."""
+    """Sparsity types and logarithms of sizes, all scaled to a magnitude of about 1."""
     observation = observation.astype(jnp.float32)
     return jnp.concatenate([observation[:1] / LARGEST_TYPE, jnp.log1p(observation[1:])])
 
 
 def _positions(length: int, size: int) -> Array:
-    """The sinusoidal encoding of the places 0, 1, ..."""
+    """The sinusoidal encoding of the positions 0, 1, ..."""
     rates = 10000.0 ** (-np.arange(0, size, 2) / size)
     angles = np.arange(length)[:, None] * rates
     return jnp.asarray(np.stack([np.sin(angles), np.cos(angles)], -1).reshape(length, -1)[:, :size], jnp.float32)

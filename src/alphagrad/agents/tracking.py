@@ -1,4 +1,4 @@
-"""Opt-in tracking of training runs by other tools, which are imported only if they are asked for."""
+"""Opt-in tracking of training runs by other tools, which are imported only if requested."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def _tensorboard(folder: Path, config: dict[str, Any]) -> Iterator[Log]:
 def _wandb(folder: Path, config: dict[str, Any]) -> Iterator[Log]:
     import wandb
 
-    # The same folder is the same run, so that one that goes on is not two.
+    # The same folder is the same run, so a resumed run is not tracked as two.
     with wandb.init(project="alphagrad", dir=str(folder), id=folder.name, resume="allow", config=config) as run:
         yield lambda values, iteration: run.log(values, step=iteration)
 
@@ -42,8 +42,7 @@ TRACKERS = {"tensorboard": (_tensorboard, "tensorboardX"), "wandb": (_wandb, "wa
 
 @contextmanager
 def tracked(name: str | None, folder: Path, config: dict[str, Any]) -> Iterator[Callable[["TrainingProgress"], None]]:
-    """A callback for ``alphagrad.train(progress=...)`` that hands the metrics on to the tracker; to none if it has no
-    name."""
+    """A callback for ``alphagrad.train(progress=...)`` that forwards metrics to a tracker, if one is named."""
     if name is None:
         yield lambda now: None
         return
@@ -60,7 +59,7 @@ def tracked(name: str | None, folder: Path, config: dict[str, Any]) -> Iterator[
 
 
 def scalars(now: "TrainingProgress") -> Iterator[tuple[str, float]]:
-    """The numbers to track, by name; those of a task end in its name."""
+    """Yield the numbers to track, by name. Names of numbers per task end in the name of the task."""
     tasks = list(now.best)
     yield "games", float(now.games)
     yield "games_per_second", now.games_per_second

@@ -1,9 +1,10 @@
-"""The loop that trains agents: plays, learns, reports, keeps the best orders, and goes on where it was killed.
+"""The training loop: plays, learns, reports, saves the best orders, and resumes after it was killed.
 
     result = train(TASKS["RoeFlux_1d"], AlphaZeroConfig(), seconds=600, folder="runs/roe")
 
-Everything that an iteration depends on is in `TrainingState`, which is what checkpoints hold; random numbers follow
-from the seed and the number of the iteration. So a run that was killed ends as it would have.
+Everything that an iteration depends on is in `TrainingState`, which checkpoints hold. Random numbers follow from the
+seed and the number of the iteration. So a run that was killed and resumed ends as it would have without the
+interruption.
 """
 
 import time
@@ -93,20 +94,20 @@ def train(
 
     Args:
         targets: tasks or graphs; a dictionary gives graphs their names.
-        agent: which agent, and how it plays and learns.
-        counting, minimize: what an order costs, as in `alphagrad.search`.
-        seed: of all random choices.
-        iterations, seconds: when to stop; what earlier calls in the same folder took counts.
-        folder: where configuration, metrics, best orders and checkpoints are kept. If it holds a run of the same
-            configuration, that one goes on.
-        checkpoint_every: iterations between checkpoints; there is one at the end, too.
+        agent: the agent, and how it plays and learns.
+        counting, minimize: the cost of an order, as in `alphagrad.search`.
+        seed: the seed of all random choices.
+        iterations, seconds: when to stop, including the iterations and seconds of earlier calls in the same folder.
+        folder: the folder for the configuration, metrics, best orders and checkpoints. If it holds a run of the same
+            configuration, that run is resumed.
+        checkpoint_every: iterations between checkpoints. There is also one at the end.
         progress: is called after every iteration.
-        sizes: to which all games are padded, if not to those of the largest.
-        devices: that share the environments; all of them (of all processes) by default.
+        sizes: the sizes to which all games are padded; by default those of the largest game.
+        devices: the devices that share the environments; by default all devices of all processes.
         until_optimal: stop once all orders are certified to be optimal.
         announce: is called with a line of text for each phase before the first iteration ends, such as compiling.
 
-    Ctrl-C ends the run after the iteration under way, with a checkpoint; a second one ends it at once.
+    Ctrl-C ends the run after the iteration under way, with a checkpoint. A second Ctrl-C ends it at once.
 
     Raises:
         NotEnoughMemoryError: training needs more memory than is available. The message names settings that fit.
@@ -121,7 +122,7 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """An agent and its games, compiled once for runs of several seeds. See `train` for what arguments mean."""
+    """An agent and its games, compiled once for runs of several seeds. See `train` for the arguments."""
 
     games: Games
     names: list[str]
@@ -154,13 +155,13 @@ class Trainer:
         progress: Callable[[TrainingProgress], None] | None = None,
         until_optimal: bool = True,
     ) -> TrainingResult:
-        """Train with one seed, on from where the run in the folder ended."""
+        """Train with one seed, resuming the run in the folder if there is one."""
         _check_limits(seed, iterations, seconds, checkpoint_every)
         run_folder = RunFolder(folder, _configuration(self.fitting.config, self.games, self.names, seed))
         best = BestOrders(self.games, self.names, self.fitting.agent.name, seed, run_folder)
         began = time.monotonic()
         if run_folder.new:
-            # Nothing is written for a run that cannot begin.
+            # Nothing is written for a run that cannot start.
             _ = self.fitting.compiled
             run_folder.create()
         checkpoints = None if folder is None else Checkpoints(run_folder.path / "checkpoints")
@@ -171,7 +172,7 @@ class Trainer:
 
 
 def _check_agent(agent: Any, sizes: Any) -> None:
-    """Refuse agents and sizes that cannot be trained with; see `train`."""
+    """Raise for agents and sizes that cannot be trained; see `train`."""
     if not isinstance(agent, AlphaZeroConfig | PPOConfig):
         raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
     if sizes is not None and not isinstance(sizes, Sizes):
@@ -180,7 +181,7 @@ def _check_agent(agent: Any, sizes: Any) -> None:
 
 
 def _check_limits(seed: Any, iterations: Any, seconds: Any, checkpoint_every: Any) -> None:
-    """Refuse what no run can be limited by; see `train`."""
+    """Raise for invalid limits of a run; see `train`."""
     if iterations is None and seconds is None:
         raise SearchError("training needs a limit: iterations, seconds or both")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
@@ -199,7 +200,7 @@ class _Limits:
     interrupt: Interrupt
 
     def reached(self, iteration: int, seconds: float, optimal: bool, first: bool) -> str | None:
-        """Why a run ends; Ctrl-C lets one iteration be finished first."""
+        """The reason to end a run, or None. After Ctrl-C, one iteration is finished first."""
         if optimal and self.until_optimal:
             return "optimal"
         if self.iterations is not None and iteration >= self.iterations:
@@ -209,12 +210,12 @@ class _Limits:
         return "interrupted" if self.interrupt.pressed and not first else None
 
     def _agreed(self, seconds: float) -> float:
-        """The first of several processes decides for all when time is up."""
+        """The elapsed time that all processes agree on: that of the first process."""
         return seconds if jax.process_count() == 1 else float(broadcast_one_to_all(np.float32(seconds)))
 
 
 class _Run:
-    """A training run under way."""
+    """A training run in progress."""
 
     def __init__(
         self,
@@ -239,7 +240,7 @@ class _Run:
     ) -> TrainingResult:
         iteration = saved = self._first
         while True:
-            # Compiling counts, but leaves time for one iteration.
+            # Compiling counts toward the time, but one iteration always runs.
             seconds = self._seconds() if iteration > self._first else self._earlier
             stopped = limits.reached(iteration, seconds, self._best.optimal, iteration == self._first)
             if self._checkpoints and iteration > saved and (stopped or iteration - saved >= checkpoint_every):
@@ -263,7 +264,7 @@ class _Run:
         self._best.offer(costs, lambda: np.asarray(self._state.best_actions))
 
     def _noted(self, iteration: int, metrics: dict[str, Any]) -> TrainingProgress:
-        """How the run stands, also as a line in its folder."""
+        """The progress of the run, which is also written to its folder as a line."""
         seconds, environments = self._seconds(), self._fitting.config.environments
         games, rate = iteration * environments, (iteration - self._first) * environments / (seconds - self._earlier)
         times = {"seconds": seconds, "games_per_second": rate}
@@ -291,7 +292,7 @@ def _named(targets: Any) -> dict[str, ComputationGraph]:
 
 
 def _configuration(agent: AgentConfig, games: Games, names: list[str], seed: int) -> dict[str, Any]:
-    """What must not change while a run goes on, which how much is computed at once may."""
+    """Everything that must not change when a run is resumed. ``states_at_once`` may change."""
     fingerprints = {name: graph.digest for name, graph in zip(names, games.graphs, strict=True)}
     return {
         "agent": type(agent).__name__.removesuffix("Config"),

@@ -1,1 +1,1 @@
-"""Benchmarks of Jacobians: what orders and backends of graphax take, beside JAX's modes and beside peers."""
+"""Benchmarks of Jacobians: orders and backends of graphax, compared with JAX's modes and with peers."""

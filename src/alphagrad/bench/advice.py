@@ -1,4 +1,4 @@
-"""What to make of a benchmark, in one sentence for each case."""
+"""Advice from a benchmark, one sentence per case."""
 
 from collections.abc import Sequence
 from math import prod
@@ -10,14 +10,14 @@ from .measure import Measurement
 from .orders import BEST
 from .report import best_of_jax, by_case, median
 
-# The usual call is recommended unless another one is faster by more than this factor, and so is JAX.
+# The usual call, or JAX, is recommended unless another one is faster by more than this factor.
 _WORTH_IT = 1.1
-# A compilation that takes so many seconds longer than JAX's is mentioned.
+# A compile time that is this many seconds longer than JAX's is mentioned.
 _LONG = 1.0
 
 
 def advice(measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """A sentence for each case that has times of both sides."""
+    """A sentence per case that has times of both sides."""
     said = [_sentence(rows) for rows in by_case(measurements)]
     return tuple(sentence for sentence in said if sentence)
 
@@ -40,7 +40,7 @@ def _sentence(rows: Sequence[Measurement]) -> str:
 
 
 def _mode(case: Case, name: str) -> str:
-    """JAX's name for a mode: reverse mode of a function to one number is its gradient."""
+    """The name of a mode in JAX: reverse mode of a function with one result is its gradient."""
     outputs = jax.tree.leaves(jax.eval_shape(case.function, *case.task.arguments(case.scale)))
     is_number = len(outputs) == 1 and prod(outputs[0].shape) == 1
     return "grad" if is_number and name == "jacrev" else name

@@ -1,7 +1,7 @@
-"""CasADi as a peer: the function written down in its symbols, its Jacobian as C, compiled, and called on a batch.
+"""CasADi as a peer: the function in its symbols, and its Jacobian as compiled C code, called on a batch.
 
-It gets the function as straight-line code on single numbers without repetitions, computes in float64 whatever the
-case says, on one thread, and writes only the entries that its sparsity pattern has.
+CasADi gets the function as straight-line code on single numbers without common subexpressions. It computes in float64,
+independent of the case, on one thread, and writes only the entries of its sparsity pattern.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ from .contender import Ready
 from .orders import Unavailable
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
-# Compiling one function of more statements takes gcc minutes.
+# Compiling one function with more statements takes gcc minutes.
 LIMIT = 4_000
 _LOOP = """
 void on_batch(long long points, const double* batched, const double* shared, double* results) {{
@@ -64,14 +64,14 @@ def prepare(case: Case) -> Ready:
 
 @dataclass(frozen=True)
 class Symbolic:
-    """The Jacobian as a function of CasADi, of which the arrays of JAX are cut out."""
+    """The Jacobian as a CasADi function, from which the arrays of JAX are extracted."""
 
     jacobian: Any
     rows: tuple[int, ...]
     columns: tuple[int, ...]
 
     def entries(self, results: np.ndarray) -> list[np.ndarray]:
-        """The arrays of the Jacobian, each output by each argument."""
+        """The arrays of the Jacobian, by output and argument."""
         pattern = self.jacobian.sparsity_out(0)
         dense = np.zeros((len(results), sum(self.rows), sum(self.columns)))
         dense[:, np.array(pattern.row(), int), np.array(pattern.get_col(), int)] = results
@@ -108,12 +108,12 @@ def _symbolic(case: Case) -> Symbolic:
 
 
 def _batched(case: Case) -> tuple[bool, ...]:
-    """A batch of one has all arguments to itself."""
+    """Which arguments are batched. In a batch of one, all of them count as batched."""
     return case.batched if case.batch > 1 else (True,) * len(case.points)
 
 
 def _operands(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """What belongs to each point, next to each other, and what all share."""
+    """The arguments of each point, contiguous per point, and the shared arguments."""
     pairs = list(zip(case.points, _batched(case), strict=True))
     own = [np.asarray(x, np.float64).reshape(case.batch, -1) for x, has_batch in pairs if has_batch]
     shared = [np.asarray(x, np.float64).ravel() for x, has_batch in pairs if not has_batch]
@@ -162,7 +162,7 @@ _OTHER: dict[str, Callable[[Any], Callable[..., Any]]] = {
 
 
 def _library(function: Symbolic, compiler: str) -> Any:
-    """The C code of the function and a loop over points, compiled and loaded."""
+    """The C code of the function with a loop over points, compiled and loaded."""
     import casadi
 
     jacobian = function.jacobian

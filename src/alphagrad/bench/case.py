@@ -1,4 +1,4 @@
-"""What is measured: tasks at sizes of arrays and batches."""
+"""Benchmark cases: tasks at several array and batch sizes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from ..errors import TaskError
 from ..tasks.task import Arguments, Task
 
 DTYPES = ("float32", "float64")
-# Of the paper's table 2, which names both.
+# From table 2 of the paper, which states both.
 BATCH, NETWORK_SCALE = 512, 16
-# The paper draws its figures over batches without saying which.
+# The paper draws its figures over batches without stating which.
 FIGURE_BATCHES = (1, 8, 64, 512, 4096, 65536)
 MIDDLE_BATCHES = (1, 64, 4096)
 FIGURE_SCALES = (1, 2, 4, 8, 16)
-# Networks grow with their batch, which is this at first.
+# Networks are scaled together with their batch, which starts at this size.
 FIRST_BATCH = 8
-# A Jacobian of more numbers is left out of the figures; that of random_f has 2,600 at each point.
+# Jacobians with more numbers are left out of the figures; that of random_f has 2,600 per point.
 LARGEST_JACOBIAN = 1 << 26
 SINGLE_SAMPLE = ("TransformerEncoder", "BatchedTransformer")
-# By how much points of a batch differ from the example, relatively.
+# The relative spread of the points of a batch around the example.
 SPREAD = 0.02
 
 
 @dataclass(frozen=True)
 class Case:
-    """A task on a batch; a batch of one is the function itself, without `jax.vmap`."""
+    """A task on a batch. A batch of one is the function itself, without `jax.vmap`."""
 
     task: Task
     batch: int
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """The task and its scale, for tables that have the batch in another column."""
+        """The task and its scale, for tables with the batch in another column."""
         return f"{self.task.name} ×{self.scale}" if self.scale > 1 else self.task.name
 
     def as_dict(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Case:
 
     @cached_property
     def points(self) -> Arguments:
-        """Arguments for the whole batch, the same in every run."""
+        """The arguments of the whole batch, the same in every run."""
         rng = np.random.default_rng(0)
         return tuple(
             of_dtype(_around(x, self.batch, rng) if has_batch else x, self.dtype)
@@ -64,33 +64,33 @@ class Case:
         )
 
     def first(self, count: int) -> Arguments:
-        """The arguments of so many points at the beginning of the batch."""
+        """The arguments of the first ``count`` points of the batch."""
         return tuple(x[:count] if has_batch else x for x, has_batch in zip(self.points, self.batched, strict=True))
 
     @property
     def batched(self) -> tuple[bool, ...]:
-        """Which arguments differ from point to point."""
+        """Which arguments differ between points."""
         return tuple(axis is not None and self.batch > 1 for axis in self.task.batch_axes)
 
     def over_batch(self, function: Callable) -> Callable:
-        """A function of one point as one of the batch."""
+        """Map a function of one point over the batch."""
         axes = tuple(0 if has_batch else None for has_batch in self.batched)
         return jax.vmap(function, in_axes=axes) if self.batch > 1 else function
 
     def shapes(self) -> list[Any]:
-        """What the arrays of the Jacobian look like, in JAX's order."""
+        """The shapes and dtypes of the arrays of the Jacobian, in JAX's order."""
         jacobian = self.over_batch(jax.jacrev(self.function, self.task.argnums))
         return jax.tree.leaves(jax.eval_shape(jacobian, *self.points))
 
 
 def _around(x: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """So many points near one; whole numbers are the same at all of them."""
+    """``count`` points near ``x``. Whole numbers are the same at all of them."""
     shape = (count, *x.shape)
     return x * (1 + SPREAD * rng.normal(size=shape)) if _is_real(x) else np.broadcast_to(x, shape)
 
 
 def of_dtype(x: np.ndarray, dtype: str) -> np.ndarray:
-    """Real numbers in the precision that is measured; whole numbers as they are."""
+    """Real numbers in the measured precision; whole numbers unchanged."""
     return np.asarray(x, dtype) if _is_real(x) else x
 
 
@@ -99,7 +99,10 @@ def _is_real(x: np.ndarray) -> bool:
 
 
 def of_table(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
-    """As in the paper's table 2: a batch of 512, networks sixteen times as large, transformers on one sample."""
+    """The cases of table 2 of the paper.
+
+    The batch is 512, networks are sixteen times as large, and transformers run on one sample.
+    """
     return [
         Case(task, 1 if task.name in SINGLE_SAMPLE else BATCH, NETWORK_SCALE if has_sizes(task) else 1, dtype)
         for task in chosen
@@ -107,7 +110,7 @@ def of_table(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
 
 
 def of_figures(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
-    """As in the paper's figures: over batches, and for networks over sizes, with which the batch grows."""
+    """The cases of the figures of the paper: over batches and, for networks, over sizes with growing batches."""
     cases = []
     for task in chosen:
         if has_sizes(task):
@@ -120,7 +123,7 @@ def of_figures(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
 
 
 def of_paper(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
-    """All sizes and batches of the paper, without repetitions."""
+    """All sizes and batches of the paper, without duplicates."""
     cases = []
     for task in chosen:
         found = {(case.batch, case.scale): case for case in of_figures([task], dtype) + of_table([task], dtype)}
@@ -138,7 +141,7 @@ def of_promise(chosen: Sequence[Task], dtype: str = DTYPES[0]) -> list[Case]:
 
 
 def has_sizes(task: Task) -> bool:
-    """Whether a scale changes the task."""
+    """Whether the task changes with the scale."""
     shapes = [[x.shape for x in task.arguments(scale)] for scale in (1, 2)]
     return shapes[0] != shapes[1]
 

@@ -1,4 +1,4 @@
-"""Whether elimination is faster than JAX for a user's function."""
+"""A comparison of elimination with JAX for a user's function."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -38,25 +38,26 @@ def compare(
     seconds: float = 10.0,
     progress: Callable[[str], None] = lambda doing: None,
 ) -> BenchmarkReport:
-    """Measure the Jacobian of ``function`` by JAX's modes and by elimination, and say which to use.
+    """Measure the Jacobian of ``function`` by JAX's modes and by elimination, and recommend one.
 
-    Everyone has a turn in each round, so that all see the same state of the machine. Print the result for tables with
-    times, errors against float64, compile times and memory, and a line of advice for each batch.
+    All contenders take turns in each round, so that they see the same state of the machine. Print the result for tables
+    with times, errors against float64, compile times and memory, and a line of advice per batch.
     ``alphagrad.plot.batch_scaling(result.as_dict())`` draws it.
 
     Args:
         args: example arguments, at which values and derivatives are finite.
         argnums: as in `graphax.jacve`.
-        batch: how many points to map over with `jax.vmap`, or several such numbers; 1 is the function itself. By
-            default 1, and 512 if that many Jacobians are not too large.
-        batch_axes: 0 for each argument that has its own values at each point of a batch, None for others; by default
-            those under ``argnums``.
-        orders: presets, files of orders (``*.json``), and ``"best"``: what a short search finds.
-        backend: what runs these orders. The order ``"auto"`` runs on the other backends as well, if this is ``"auto"``.
-        budget: of the search, see `search`.
-        repeat: rounds of each case.
-        seconds: after which a case has had enough rounds.
-        progress: is called with what is being done.
+        batch: the number of points to map over with `jax.vmap`, or several such numbers; 1 is the function itself. The
+            default is 1, and also 512 unless that many Jacobians are too large.
+        batch_axes: 0 for each argument that has its own values at each point of a batch, None for others. By default,
+            the arguments under ``argnums`` are batched.
+        orders: presets, files of orders (``*.json``), and ``"best"``: the result of a short search.
+        backend: the backend for these orders. If it is ``"auto"``, the order ``"auto"`` also runs on the other
+            backends.
+        budget: the budget of the search, see `search`.
+        repeat: the number of rounds per case.
+        seconds: the time after which a case gets no further rounds.
+        progress: is called with a description of each phase.
     """
     name = getattr(function, "__name__", type(function).__name__)
     task = task_of(name, function, args, argnums, batch_axes)
@@ -72,13 +73,16 @@ def compare(
 
 
 def batches_of(given: int | Sequence[int] | None) -> list[int]:
-    """Batches as users write them; none for the usual ones."""
+    """Batches as users write them; empty for the default."""
     numbers = [] if given is None else list(given) if isinstance(given, Sequence) else [given]
     return [whole_number("batch", number, 1) for number in numbers]
 
 
 def cases_of(task: Task, batches: Sequence[int], dtype: str) -> list[Case]:
-    """A user's function at one point, and at many if their Jacobians are not too large; or as asked for."""
+    """A user's function with the given batches.
+
+    The default is one point, and also many points if their Jacobians are not too large.
+    """
     if not batches:
         entries = sum(prod(shape.shape) for shape in Case(task, 1).shapes())
         is_mapped = any(axis == 0 for axis in task.batch_axes) and BATCH * entries <= LARGEST_JACOBIAN
@@ -87,7 +91,7 @@ def cases_of(task: Task, batches: Sequence[int], dtype: str) -> list[Case]:
 
 
 def contenders_of(orders: Sequence[str], backends: Sequence[str]) -> list[Contender]:
-    """JAX's modes, and all orders that a function of the user's can have."""
+    """JAX's modes, and all orders that are available for a user's function."""
     for order in orders:
         check_order(order)
     chosen = [(order, backend) for backend in backends for order in orders if order != PAPER]
@@ -98,7 +102,7 @@ def contenders_of(orders: Sequence[str], backends: Sequence[str]) -> list[Conten
 
 
 def find_order(task: Task, budget: Budget, progress: Callable[[Progress], None]) -> None:
-    """Have a good order on record, where `orders.best_order` finds it."""
+    """Search for a good order and put it on record, where `orders.best_order` finds it."""
     result = search(task, simplify=True, budget=budget, resume=True, progress=progress)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What is measured against each other: ways to a Jacobian, made ready for a case."""
+"""Contenders of a benchmark: ways to compute a Jacobian, prepared for a case."""
 
 import os
 import time
@@ -17,7 +17,7 @@ from .orders import Unavailable, order_of
 
 JAX_MODES = ("jacfwd", "jacrev")
 FLOOR = "floor"
-# Of the memory that is free, what one contender may take: others may need some before it is done.
+# The share of the free memory that one contender may use, because others may need some as well.
 MEMORY_SHARE = 0.25
 
 
@@ -26,11 +26,11 @@ class Ready:
     """A contender that is compiled for a case.
 
     Attributes:
-        call: computes all results once, and returns when they are there.
-        entries: the arrays of the Jacobian in JAX's order, of at least the first so many points; None if it computes
-            something else.
-        compile_seconds: from the function to machine code.
-        memory: bytes of results and of what is needed in between, where that is known.
+        call: computes all results once, and returns when they are ready.
+        entries: maps a number of points to the arrays of the Jacobian in JAX's order, for at least the first so many
+            points; None if the contender computes something else.
+        compile_seconds: the time from the function to machine code.
+        memory: bytes of results and temporaries, if known.
     """
 
     call: Callable[[], None]
@@ -41,8 +41,10 @@ class Ready:
 
 @dataclass(frozen=True)
 class Contender:
-    """A name, and what makes it ready for a case. Where that is impossible it raises `Unavailable` or another error of
-    graphax, which says why."""
+    """A name, and a function that prepares the contender for a case.
+
+    If that is impossible, the function raises `Unavailable` or another error of graphax that tells the reason.
+    """
 
     name: str
     prepare: Callable[[Case], Ready]
@@ -56,7 +58,7 @@ def jax_mode(name: str) -> Contender:
 
 
 def elimination(order: str, backend: gx.Backend) -> Contender:
-    """`graphax.jacve` with an order, by its name, on a backend."""
+    """`graphax.jacve` with a named order on a backend."""
 
     def prepare(case: Case) -> Ready:
         found = order_of(order, case.task)
@@ -67,7 +69,7 @@ def elimination(order: str, backend: gx.Backend) -> Contender:
 
 
 def floor() -> Contender:
-    """Each result an input times a constant: what handing back the Jacobian takes by itself."""
+    """A contender whose results are inputs times constants: the time that returning the Jacobian takes by itself."""
 
     def prepare(case: Case) -> Ready:
         shapes = case.shapes()
@@ -81,8 +83,10 @@ def floor() -> Contender:
 
 
 def _filled(source: Any, wanted: Any, constant: float) -> Any:
-    """An array of this shape, every entry an element of ``source`` times a constant; along the batch, where both have
-    one, each point has its own."""
+    """An array like ``wanted``, in which every entry is an element of ``source`` times a constant.
+
+    If both have a batch, each point has its own element.
+    """
     count = wanted.shape[0] if wanted.ndim else 1
     flat = source.ravel()
     column = jnp.resize(flat, (count,)) if flat.size < count else flat[:count]
@@ -113,13 +117,13 @@ def made_ready(case: Case, function: Callable) -> Ready:
 
 
 def _memory(program: Any) -> int | None:
-    """Bytes of results and temporaries, if the platform says."""
+    """Bytes of results and temporaries, if the platform reports them."""
     stats = program.memory_analysis()
     return None if stats is None else stats.temp_size_in_bytes + stats.output_size_in_bytes
 
 
 def _check_memory(needed: int | None) -> None:
-    """Refuse what would not fit the memory of the machine; devices refuse by themselves."""
+    """Raise if the results would not fit the memory of the machine. Devices raise by themselves."""
     if needed is None or jax.default_backend() != "cpu" or "SC_AVPHYS_PAGES" not in os.sysconf_names:
         return
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

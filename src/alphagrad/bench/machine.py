@@ -1,4 +1,4 @@
-"""On what a benchmark ran: the processor and the versions that times depend on."""
+"""The machine of a benchmark: the processor, and the versions that times depend on."""
 
 import os
 import platform
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-# As in graphax.native.disk, which is too heavy to import for the help.
+# As in graphax.native.disk, which takes too long to import for the help.
 CACHE_VARIABLE = "GRAPHAX_CACHE"
 PACKAGES = ("jax", "jaxlib", "numpy", "llvmlite", "casadi", "asdex", "graphax-alphagrad")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine; ``threads`` is None where nothing limits them, and versions are those of what is installed."""
+    """The machine. ``threads`` is None if their number is not limited; versions are those of installed packages."""
 
     processor: str
     cores: int
@@ -46,7 +46,7 @@ class Machine:
 
 @contextmanager
 def empty_kernel_cache() -> Iterator[None]:
-    """A folder for kernels of this run alone: those of earlier ones would hide what compiling them takes."""
+    """A temporary kernel cache for this run. Kernels of earlier runs would hide their compile times."""
     usual = os.environ.get(CACHE_VARIABLE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder
@@ -62,7 +62,7 @@ def _cores() -> int:
 
 
 def _processor() -> str:
-    """Its model, which Python knows on some systems and Linux has in a file."""
+    """The model of the processor, which Linux has in a file and Python knows on some other systems."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

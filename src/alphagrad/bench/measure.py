@@ -1,4 +1,4 @@
-"""A benchmark under way: cases one after the other, their contenders made ready, timed in turns and compared."""
+"""A benchmark run: prepares the contenders of each case, times them in turns and compares their results."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,19 @@ from ..runtime.timing import Timing, take_turns
 from .case import Case, of_dtype
 from .contender import Contender, Ready
 
-# Points of a batch that are compared with float64; with more of them little is learnt.
+# The number of points of a batch that are compared with float64; more would tell little.
 POINTS = 256
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one contender does on one case, or the ``reason`` why it does not.
+    """The result of one contender on one case, or the ``reason`` why there is none.
 
     Attributes:
-        compile_seconds: from the function to machine code.
-        memory: bytes of results and of what is needed in between, where that is known.
-        error: the largest against float64, relative to the largest entry of an array; None for what is no Jacobian.
+        compile_seconds: the time from the function to machine code.
+        memory: bytes of results and temporaries, if known.
+        error: the largest error against float64, relative to the largest entry of an array; None if the contender
+            computes no Jacobian.
     """
 
     case: Case
@@ -39,18 +40,18 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Effort:
-    """How often each contender runs, and after how many seconds a case has had enough."""
+    """The number of runs per contender, and the seconds after which a case gets no further rounds."""
 
     repeat: int = 100
     seconds: float = 20.0
 
 
 class Benchmark:
-    """Measurements so far; an interruption leaves those that there are in ``measurements``.
+    """A benchmark with its measurements so far. After an interruption, ``measurements`` holds those that exist.
 
     Args:
-        announce: is told what is being done.
-        keep: is given all measurements after each case.
+        announce: is called with a description of each phase.
+        keep: is called with all measurements after each case.
         earlier: measurements of cases that need not be measured again.
     """
 
@@ -103,7 +104,7 @@ class Benchmark:
         return [rows[contender.name] for contender in contenders if contender.name in rows]
 
     def _prepared(self, case: Case, contenders: Sequence[Contender]) -> tuple[dict[str, Ready], dict[str, Measurement]]:
-        """The contenders that can do it, and rows that say why the others cannot."""
+        """The contenders that support the case, and rows with the reasons why the others do not."""
         ready: dict[str, Ready] = {}
         without: dict[str, Measurement] = {}
         for contender in contenders:
@@ -115,7 +116,7 @@ class Benchmark:
         return ready, without
 
     def _errors(self, case: Case, ready: dict[str, Ready]) -> dict[str, float]:
-        """Those that there was time for before an interruption."""
+        """The errors of contenders, as far as there was time before an interruption."""
         errors: dict[str, float] = {}
         try:
             exact = exact_entries(case)
@@ -130,7 +131,7 @@ class Benchmark:
 def exact_entries(case: Case, count: int = POINTS) -> list[np.ndarray]:
     """The arrays of the Jacobian at the first points, by JAX in float64 from the very same arguments.
 
-    In the mode that has fewer passes to make, of which the other is hopeless for large networks.
+    The mode with fewer passes is used, because the other one is hopeless for large networks.
     """
     with jax.enable_x64(True):
         args = [of_dtype(x, "float64") for x in case.first(count)]

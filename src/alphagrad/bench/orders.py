@@ -1,4 +1,4 @@
-"""Orders by the names that a benchmark knows them by."""
+"""Orders by the names that benchmarks use."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,18 +16,18 @@ NAMES = (*PRESETS, PAPER, BEST)
 
 
 class Unavailable(AlphagradError):
-    """Something that a contender cannot do, which is reported and no failure."""
+    """A contender does not support something. This is reported and is not a failure."""
 
 
 def order_of(name: str, task: Task) -> Any:
-    """What `graphax.jacve` takes for this name; raises `Unavailable` where there is no such order for the task."""
+    """The order with this name, as `graphax.jacve` takes it; raises `Unavailable` if the task has no such order."""
     if name == PAPER:
         return paper_order(task)
     return best_order(task) if name == BEST else name
 
 
 def paper_order(task: Task) -> tuple[int, ...]:
-    """The order that the paper prints, if its vertex numbers are ours."""
+    """The order printed in the paper; raises `Unavailable` unless its vertex numbers are the same as here."""
     paper = task.paper
     if paper is None or paper.order is None:
         raise Unavailable("the paper has no order for it")
@@ -39,9 +39,9 @@ def paper_order(task: Task) -> tuple[int, ...]:
 
 
 def best_order(task: Task) -> Any:
-    """The order of fewest multiplications on record, with common subexpressions removed or not.
+    """The order with the fewest multiplications on record, with or without common subexpressions removed.
 
-    It is one for the sizes of the example. The vertices are the same at other sizes, so it serves those as well.
+    It is for the sizes of the example. Other sizes have the same vertices, so it serves those as well.
     """
     objective = Objective.of("multiplications")
     found = [best_known(task.graph(simplify=simplified), objective) for simplified in (True, False)]
@@ -52,7 +52,7 @@ def best_order(task: Task) -> Any:
 
 
 def check_order(name: str) -> None:
-    """Refuse a name that is no order for any task."""
+    """Raise for a name that is not an order of any task."""
     if name.endswith(".json"):
         loaded(name)
     elif name not in NAMES:

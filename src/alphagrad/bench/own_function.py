@@ -1,4 +1,4 @@
-"""A user's function as a task: what can be searched and measured like those that ship."""
+"""A user's function as a task, which can be searched and measured like those that ship."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,14 +21,15 @@ def task_of(
     argnums: int | Sequence[int] = 0,
     batch_axes: Sequence[int | None] | None = None,
 ) -> Task:
-    """The function as one of arrays: a positional argument for each array in ``args``, and for each number under
-    ``argnums``. Everything else is held fixed.
+    """The function as one of arrays, with a positional argument per array in ``args`` and per number under ``argnums``.
+
+    Everything else is held fixed.
 
     Args:
-        batch_axes: 0 for each argument that has its own values at each point of a batch, None for others; by default
-            those under ``argnums``.
+        batch_axes: 0 for each argument that has its own values at each point of a batch, None for others. By default,
+            the arguments under ``argnums`` are batched.
     """
-    # Says what is wrong with the function or its arguments before anything is made of them.
+    # Report problems with the function or its arguments first.
     graph_of(function, args, argnums, has_aux=False, simplify=False)
     numbers = {number % len(args) for number in positions(argnums)}
     mapped = numbers if batch_axes is None else _mapped(batch_axes, len(args))

@@ -1,4 +1,4 @@
-"""Other packages that compute Jacobians, where they are installed and can do the task."""
+"""Other packages that compute Jacobians, if they are installed and support the task."""
 
 import warnings
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from .case import Case
 from .contender import Contender, Ready, made_ready
 from .orders import Unavailable
 
-# It keeps for every value on the way which inputs it depends on; with ten times as many it needs tens of gigabytes.
+# asdex stores, for every intermediate value, which inputs it depends on; ten times this needs tens of gigabytes.
 ASDEX_LIMIT = 100_000_000
 
 
@@ -31,7 +31,7 @@ def peer(name: str) -> Contender:
 
 
 def _asdex(case: Case) -> Ready:
-    """Colouring of the sparsity pattern, then JAX's modes with as many directions as there are colours."""
+    """Colouring of the sparsity pattern, then JAX's modes with one direction per colour."""
     import asdex
 
     example = case.task.arguments(case.scale)
@@ -42,7 +42,7 @@ def _asdex(case: Case) -> Ready:
     if values * inputs > ASDEX_LIMIT:
         raise Unavailable(f"its detection of sparsity runs out of memory on {values:,} values of {inputs:,} inputs")
     with warnings.catch_warnings():
-        # That colours save nothing on dense Jacobians is seen in the results.
+        # Warnings that colours save nothing on dense Jacobians are redundant; the results show it.
         warnings.simplefilter("ignore")
         try:
             jacobian = asdex.jacobian(

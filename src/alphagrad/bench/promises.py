@@ -1,4 +1,4 @@
-"""What is promised of the speed and the accuracy of Jacobians, as checks that anybody can run."""
+"""Promises about the speed and the accuracy of Jacobians, as checks that anybody can run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from .peers import peer
 from .report import best_of_jax, finite, median
 
 AUTO = "auto/auto"
-# A case that fails is measured again so many times, with as many repetitions more, before that is believed.
+# A case that fails is measured again this many times, with more repetitions each time, before the failure counts.
 AGAIN, MORE = 2, 3
 SLOWER, FASTER, LESS_ACCURATE = 1.05, 3.0, 2.0
-# Entries this near to float64 are as good as float32 gets, whatever the other error happens to be.
+# Errors up to this size are as good as float32 gets, so smaller errors of the other side count as this.
 ROUNDING = 2.0**-23
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One case of a promise: what was found of ``contender``, and the limit it had to keep to."""
+    """One case of a promise: the value found for ``contender``, and the limit for it."""
 
     case: Case
     contender: str
@@ -42,12 +42,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Promise:
-    """A sentence, what to measure to see whether it holds, and how to judge that.
+    """A sentence, the measurements that test it, and a function that judges them.
 
     Attributes:
-        judge: from the measurements of one case to what was found.
+        judge: maps the measurements of one case to findings.
         timed: whether times matter, so that a failure may be noise.
-        threads: how many threads may be used, None for any number.
+        threads: the maximum number of threads, or None for no limit.
     """
 
     sentence: str
@@ -60,7 +60,7 @@ class Promise:
 
 
 def check(promise: Promise, chosen: Sequence[Task], benchmark: Benchmark) -> list[Finding]:
-    """All findings, or those before an interruption; what fails by time is measured again before it is believed."""
+    """All findings, or those before an interruption. Failures in timing are measured again before they count."""
     findings = []
     for case in promise.cases(chosen):
         found = promise.judge(benchmark.run([case], promise.contenders, 1))

@@ -1,4 +1,4 @@
-"""Measurements as tables for people and as data."""
+"""Measurements as readable tables and as data."""
 
 import json
 import math
@@ -23,14 +23,14 @@ FORMAT = "alphagrad bench 1"
 
 @dataclass(frozen=True)
 class BenchmarkReport:
-    """Measurements, and what they depend on; prints as tables.
+    """Measurements and the conditions that they depend on. Prints as tables.
 
     Attributes:
         machine: the processor, and the versions of packages.
-        command: what asked for the measurements.
-        measurements: what each contender does on each case.
-        interrupted: whether some are missing.
-        advice: what to use, a sentence for each case of a user's function.
+        command: the command or call that requested the measurements.
+        measurements: the result of each contender on each case.
+        interrupted: whether some measurements are missing.
+        advice: recommendations, one sentence per case of a user's function.
     """
 
     machine: Machine
@@ -62,7 +62,7 @@ def by_case(measurements: Sequence[Measurement]) -> list[list[Measurement]]:
 
 
 def best_of_jax(rows: Sequence[Measurement]) -> Measurement | None:
-    """Of one case, the faster of JAX's two modes."""
+    """The faster of JAX's two modes for one case, or None."""
     modes = [row for row in rows if row.contender in JAX_MODES and row.timing]
     return min(modes, key=lambda row: median(row), default=None)
 
@@ -95,7 +95,7 @@ def _cells(row: Measurement, timing: Timing, theirs: Measurement | None, floor: 
 
 
 def _summary(measurements: Sequence[Measurement]) -> str:
-    """As the paper's table 2: a line for each case, medians in milliseconds."""
+    """A table like table 2 of the paper: one line per case, with medians in milliseconds."""
     contenders = list(dict.fromkeys(row.contender for row in measurements))
     rows = []
     for group in by_case(measurements):
@@ -106,7 +106,7 @@ def _summary(measurements: Sequence[Measurement]) -> str:
 
 
 def finite(number: float | None) -> float | None:
-    """A number that JSON can hold; None stands for what it cannot."""
+    """A number that JSON can represent, or None."""
     return number if number is not None and math.isfinite(number) else None
 
 
@@ -119,7 +119,7 @@ def _as_dict(row: Measurement) -> dict[str, Any]:
 
 
 def measurements_in(document: dict[str, Any], chosen: Sequence[Task]) -> list[Measurement]:
-    """What `BenchmarkReport.as_dict` made data of, as far as it is about these tasks."""
+    """The measurements in the data of `BenchmarkReport.as_dict` that belong to these tasks."""
     named = {task.name: task for task in chosen}
     return [
         Measurement(
@@ -132,7 +132,7 @@ def measurements_in(document: dict[str, Any], chosen: Sequence[Task]) -> list[Me
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """What ``alphagrad bench --save`` wrote."""
+    """Read a file written by ``alphagrad bench --save``."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Bounds on what eliminating a vertex costs, given which other vertices come before it and which after."""
+"""Lower bounds on the cost of eliminating a vertex, given which other vertices come before it and which after."""
 
 from functools import cache
 
@@ -14,11 +14,11 @@ _UNLIMITED = 1 << 60
 class ConditionalCuts:
     """Minimum cuts around the vertices of a graph of single numbers.
 
-    When v is eliminated, its predecessors P separate it from the inputs. A vertex known to come before v is gone, so
-    it is not in P; one known to come after v is still there, so P separates v from it, too, or contains it. Either
-    only raises the minimum cut. A predecessor may be free only if a path of known numbers leads from it to v through
-    vertices that may be gone, and no path with values does through vertices that are gone for certain. Likewise for
-    the successors.
+    When v is eliminated, its predecessors P separate it from the inputs. A vertex known to come before v is gone, so it
+    is not in P. A vertex known to come after v is still there, so P also separates v from it, or contains it. Either
+    condition can only raise the minimum cut. A predecessor may be free only under two conditions: a path of known
+    numbers leads from it to v through vertices that may be gone, and no path with values leads through vertices that
+    are certainly gone. The same holds for the successors.
     """
 
     def __init__(self, graph: ScalarGraph):
@@ -29,7 +29,7 @@ class ConditionalCuts:
             _Side(self._renamed(graph.predecessors), self._numbers(graph.inputs), backward=True),
             _Side(self._renamed(graph.successors), self._numbers(graph.outputs), backward=False),
         ]
-        # The same few questions are asked again and again.
+        # The same few queries repeat often.
         self._around, self._cuts = cache(self._cones), cache(self._least)
 
     def _renamed(self, edges: dict[int, dict[int, Coefficient]]) -> list[dict[int, Coefficient]]:
@@ -39,18 +39,18 @@ class ConditionalCuts:
         return frozenset(self._position[v] for v in vertices if v in self._position)
 
     def relevant(self, vertex: int) -> Vertices:
-        """The intermediate vertices on a path with ``vertex``; no others matter to its cost."""
+        """The intermediate vertices on a path with ``vertex``. No others affect its cost."""
         return frozenset().union(*self._around(vertex))
 
     def _cones(self, vertex: int) -> tuple[Vertices, Vertices]:
-        """The intermediate vertices before and after it in the graph."""
+        """The intermediate vertices before and after ``vertex`` in the graph."""
         ends = self.graph.inputs | self.graph.outputs
         cones = (side.cone(self._position[vertex]) for side in self._sides)
         above, below = (frozenset(self._names[n] for n in cone) - ends for cone in cones)
         return above, below
 
     def bound(self, vertex: int, before: Vertices = frozenset(), after: Vertices = frozenset()) -> int:
-        """What eliminating ``vertex`` costs at least if ``before`` are gone by then and ``after`` are not."""
+        """The minimum cost of eliminating ``vertex`` if ``before`` are gone by then and ``after`` are not."""
         (inner, inner_scaled), (outer, outer_scaled) = (
             self._cuts(n, vertex, before & cone, after & cone) for n, cone in enumerate(self._around(vertex))
         )
@@ -61,7 +61,7 @@ class ConditionalCuts:
 
 
 class _Side:
-    """The graph seen from its vertices towards the inputs, or towards the outputs. Vertices are positions."""
+    """The graph seen from its vertices toward the inputs, or toward the outputs. Vertices are positions."""
 
     def __init__(self, edges: list[dict[int, Coefficient]], ends: Vertices, backward: bool):
         self._edges, self._ends, self._backward = edges, ends, backward
@@ -79,8 +79,10 @@ class _Side:
         return sorted(seen, reverse=self._backward)
 
     def cuts(self, start: int, before: Vertices, after: Vertices) -> tuple[int, int]:
-        """The minimum cuts by number of vertices with values, and with values or a number other than plus or
-        minus one."""
+        """Two minimum cuts by number of vertices.
+
+        The first counts vertices with values; the second also those with a coefficient other than plus or minus one.
+        """
         valued, scaled = self._weights(start, before, after)
         ends = self._ends | after
         cut = minimum_cut(start, self._neighbours, ends, valued)
@@ -100,8 +102,10 @@ class _Side:
         return valued, scaled
 
     def _known_paths(self, start: int, before: Vertices, after: Vertices) -> dict[int, Coefficient]:
-        """The vertices with a path of known numbers that passes none of ``after``, and the number that all those
-        paths make together: None unless there is one path only, or all pass only ``before``."""
+        """The vertices with a path of known numbers that avoids ``after``, and the combined number of all such paths.
+
+        The number is None unless there is only one path, or all paths pass only through ``before``.
+        """
         found: dict[int, Coefficient] = {start: 1.0}
         certain = {start}
         for here in (start, *self.cone(start)):
@@ -122,7 +126,7 @@ class _Side:
         return found
 
     def _certainly_valued(self, start: int, before: Vertices) -> set[int]:
-        """The vertices with a path with values that passes only ``before``."""
+        """The vertices with a path with values that passes only through ``before``."""
         known, valued = {start}, set()
         for here in (start, *self.cone(start)):
             if here != start and here not in before:

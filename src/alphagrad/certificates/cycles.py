@@ -1,4 +1,4 @@
-"""Cycles in who comes before whom: what no order can satisfy."""
+"""Cycles in the precedence of vertices, which no order can satisfy."""
 
 from collections import deque
 
@@ -8,7 +8,7 @@ from .scenarios import Solution
 
 
 def shortest_cycles(following: dict[int, set[int]], among: set[int]) -> set[tuple[int, ...]]:
-    """A shortest cycle through each of the vertices that has one."""
+    """A shortest cycle through each of the vertices that lies on one."""
     cycles = set()
     for start in sorted(among):
         seen, paths = {start}, deque([[start]])
@@ -24,7 +24,10 @@ def shortest_cycles(following: dict[int, set[int]], among: set[int]) -> set[tupl
 
 
 def violated_cycles(solution: Solution) -> set[tuple[int, ...]]:
-    """Cycles of which the solution holds more than all arcs but one; for each arc the worst, by shortest paths."""
+    """Cycles in which the arcs of the solution sum to more than their number minus one.
+
+    For each arc, the worst cycle is found by shortest paths.
+    """
     vertices = sorted({vertex for pair in solution.first for vertex in pair})
     position = {vertex: n for n, vertex in enumerate(vertices)}
     missing = np.full((len(vertices), len(vertices)), np.inf)
@@ -49,6 +52,6 @@ def violated_cycles(solution: Solution) -> set[tuple[int, ...]]:
 
 
 def _turned(cycle: list[int]) -> tuple[int, ...]:
-    """The cycle from its least vertex on."""
+    """The cycle, rotated to begin with its smallest vertex."""
     start = cycle.index(min(cycle))
     return tuple(cycle[start:] + cycle[:start])

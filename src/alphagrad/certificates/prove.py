@@ -16,21 +16,22 @@ from .reduction import Core, reduced
 from .scalar_graph import ScalarGraph
 from .scenarios import Scenario, ScenarioProgram, Solution
 
-# Costs are whole numbers and the solver works to about 1e-6, so a bound this little above one is taken for it.
+# Costs are whole numbers and the solver is accurate to about 1e-6, so a bound this close above a number is rounded
+# down.
 _ROUNDING = 0.01
-# Larger graphs are not searched: even the first program would take longer than anyone waits.
+# Larger graphs are not searched: even the first program would take too long.
 _LARGEST = 1000
-# A share or a gain above zero.
+# Shares and gains above this count as positive.
 _SOME = 1e-6
-# The relaxation is refined until it has not risen by this for so many rounds.
+# The relaxation is refined until it has not risen by this amount for this many rounds.
 _RISE, _PATIENCE = 0.3, 5
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What a search established: no order takes fewer multiplications than ``bound``, and ``order`` takes ``cost``.
+    """The result of a proof search: no order takes fewer multiplications than ``bound``, and ``order`` takes ``cost``.
 
-    ``order`` is None, and ``cost`` too, if none was found on the way.
+    ``order`` and ``cost`` are None if no order was found on the way.
     """
 
     bound: int
@@ -45,9 +46,9 @@ class Proof:
 def prove(graph: ComputationGraph, counting: str = "folded", seconds: float = 10.0, upper: float = math.inf) -> Proof:
     """Search for a lower bound on the multiplications of every order.
 
-    It stops when the bound reaches ``upper``, the cost of a known order, or that of an order found on the way.
-    Graphs of arrays, and those of more than a thousand vertices, get ``graph.lower_bound``. Given enough time, the
-    result does not depend on it.
+    The search stops when the bound reaches ``upper``, the cost of a known order, or the cost of an order found on the
+    way. Graphs of arrays, and graphs of more than a thousand vertices, get ``graph.lower_bound``. Given enough time,
+    the result does not depend on the time.
     """
     prover = Prover(graph, counting)
     for _ in prover.work(seconds, upper):
@@ -56,7 +57,7 @@ def prove(graph: ComputationGraph, counting: str = "folded", seconds: float = 10
 
 
 class Prover:
-    """A proof in the making, which can be worked on for a while at a time."""
+    """A proof in progress, which can be worked on for a while at a time."""
 
     def __init__(self, graph: ComputationGraph, counting: str = "folded"):
         self._graph, self._counting = graph, counting
@@ -78,7 +79,7 @@ class Prover:
         return self._open and self._bound < self._upper
 
     def work(self, seconds: float, upper: float = math.inf) -> Iterator[None]:
-        """Go on for some seconds, pausing after each program that was solved."""
+        """Continue for some seconds, pausing after each solved program."""
         self._deadline, self._upper = monotonic() + seconds, min(upper, self._upper)
         if self.open and not self._prepared:
             self._prepare()
@@ -106,7 +107,7 @@ class Prover:
         self._bound = max(self._bound, self._core.settled + math.ceil(bound - _ROUNDING))
 
     def _offer(self, order: list[int]) -> None:
-        """Take note of an order of the core."""
+        """Record an order of the core if it is the best so far."""
         whole = (*self._core.eliminated, *order)
         cost = self._graph.cost(whole, self._counting).multiplications
         if self._cost is None or cost < self._cost:
@@ -120,12 +121,12 @@ class Prover:
         return solution
 
     def _relax(self) -> Iterator[None]:
-        """Split scenarios where the optimum over fractions uses them, as long as that raises it."""
+        """Split scenarios that the fractional optimum uses, as long as this raises the optimum."""
         last, waited = -math.inf, 0
         while waited < _PATIENCE:
             solution = self._solve(integral=False)
             if solution is None or self._is_over():
-                # A program that fails with time left would fail again.
+                # A program that failed with time left would fail again.
                 self._open = self._is_over()
                 return
             waited = 0 if solution.bound > last + _RISE else waited + 1
@@ -149,7 +150,7 @@ class Prover:
         return bool(splits)
 
     def _best_question(self, vertex: int, scenario: Scenario, share: float, solution: Solution) -> int | None:
-        """The vertex of which to know whether it comes before raises the cost most, as the solution has it."""
+        """The vertex whose position relative to ``vertex`` raises the cost most, as the solution has it; or None."""
         best, most = None, 0.0
         for other in sorted(self._cuts.relevant(vertex) - scenario.before - scenario.after):
             if self._is_over():
@@ -157,35 +158,38 @@ class Prover:
             before = self._cuts.bound(vertex, scenario.before | {other}, scenario.after) - scenario.cost
             after = self._cuts.bound(vertex, scenario.before, scenario.after | {other}) - scenario.cost
             likely = solution.precedence(other, vertex)
-            # What a question may raise elsewhere decides between those that raise nothing here.
+            # Among questions that raise nothing here, what they may raise elsewhere decides.
             gain = share * (likely * before + (1 - likely) * after) + 1e-3 * (before + after)
             if gain > most + 1e-9:
                 best, most = other, gain
         return best
 
     def _branch(self) -> bool:
-        """Solve for whole numbers and split what does not hold for the order found; False if all does."""
+        """Solve for whole numbers and split scenarios that do not hold for the order found; False if all hold."""
         solution = self._solve(integral=True)
         if solution is None or not solution.shares:
-            # A program that fails with time left would fail again.
+            # A program that failed with time left would fail again.
             return self._is_over()
         order, cycles = self._ordered(solution)
         self._program.cycles |= cycles
         if cycles:
             return True
         self._offer(order)
-        # If all scenarios hold for an optimum, it is one among orders; another solution proves nothing.
+        # If all scenarios of an optimum hold, it is an optimal order; a solution that is no optimum proves nothing.
         return self._split_by_order(order, solution) or not solution.complete
 
     def _ordered(self, solution: Solution) -> tuple[list[int], set[tuple[int, ...]]]:
-        """An order as the solution has it, cheapest first where it leaves a choice, or cycles that prevent one."""
+        """An order that agrees with the solution, or the cycles that prevent one.
+
+        Where there is a choice, the cheapest vertex comes first.
+        """
         following: dict[int, set[int]] = {v: set() for v in self._program.vertices}
         sorter = TopologicalSorter(dict.fromkeys(following, ()))
         for a, b in solution.first:
             first, second = (a, b) if solution.precedence(a, b) > 0.5 else (b, a)
             following[first].add(second)
             sorter.add(second, first)
-        # A sorter that found a cycle still hands out what does not depend on one.
+        # A sorter that found a cycle still yields vertices that do not depend on one.
         with suppress(CycleError):
             sorter.prepare()
         state, order, ready = self._core.graph.copy(), [], set(sorter.get_ready())
@@ -199,7 +203,7 @@ class Prover:
         return order, shortest_cycles(following, set(following) - set(order))
 
     def _split_by_order(self, order: list[int], solution: Solution) -> bool:
-        """Tell apart what makes eliminations cost more in this order than their scenarios say."""
+        """Split scenarios of vertices whose elimination costs more in this order than the scenario claims."""
         changed = False
         for place, vertex in enumerate(order):
             before, after = frozenset(order[:place]), frozenset(order[place + 1 :])

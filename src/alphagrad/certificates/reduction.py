@@ -1,4 +1,4 @@
-"""Eliminations that can be settled beforehand without changing, or without raising, the least cost of the rest."""
+"""Eliminations that can be settled in advance without changing, or without raising, the minimum cost of the rest."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .scalar_graph import Coefficient, ScalarGraph
 
 
 class Side(NamedTuple):
-    """The neighbours of vertices towards the inputs, or towards the outputs, and where they end."""
+    """The neighbours of vertices toward the inputs or toward the outputs, and the vertices at that end."""
 
     edges: dict[int, dict[int, Coefficient]]
     ends: frozenset[int]
@@ -18,12 +18,13 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """What is left of a graph.
+    """The rest of a graph after reduction.
 
     Attributes:
-        graph: the rest. Every order of the whole graph costs at least ``settled`` plus some order of the rest.
-        settled: multiplications.
-        eliminated: the vertices eliminated to get there, in this order.
+        graph: the rest. Every order of the whole graph costs at least ``settled`` plus the cost of some order of the
+            rest.
+        settled: the multiplications of the eliminations settled so far.
+        eliminated: the eliminated vertices, in this order.
     """
 
     graph: ScalarGraph
@@ -56,10 +57,11 @@ def reduced(graph: ScalarGraph, deadline: float = math.inf) -> Core:
 
 
 def _at_an_end(graph: ScalarGraph, cuts: ConditionalCuts, vertex: int, side: Side, other: Side) -> int | None:
-    """A vertex whose only predecessor is an input, and whose successors are as few as they can be; or the mirror image.
+    """The cost of a vertex whose only predecessor is an input and that has a minimal number of successors.
 
-    Its predecessors stay the same for ever, so eliminating it first costs its least. All others see the input, which
-    is never eliminated, in its place, so moving it to the front raises nobody's cost.
+    Returns None for all other vertices. The predecessors of such a vertex never change, so eliminating it first costs
+    its minimum. All other vertices see the input in its place, which is never eliminated, so moving the vertex to the
+    front raises no other cost. The mirror image is handled as well.
     """
     (neighbour, *others) = side.edges[vertex]
     count = len(other.edges[vertex])
@@ -67,11 +69,11 @@ def _at_an_end(graph: ScalarGraph, cuts: ConditionalCuts, vertex: int, side: Sid
 
 
 def _of_a_pair(graph: ScalarGraph, cuts: ConditionalCuts, vertex: int, side: Side, other: Side) -> int | None:
-    """A vertex whose only successor has it as its only predecessor, if it is the cheaper one to eliminate now; or the
-    mirror image.
+    """A lower bound for a vertex whose only successor has it as its only predecessor; None otherwise.
 
-    Whichever of the two goes first costs its predecessors, or the successors of the second: at least the smaller of the
-    two minimum cuts. To all others the pair looks like one vertex before and after that.
+    The vertex must be the cheaper one of the pair now. Whichever of the two goes first costs at least the smaller of
+    their two minimum cuts. To all other vertices, the pair looks like one vertex before and after that. The mirror
+    image is handled as well.
     """
     (neighbour, *others) = side.edges[vertex]
     is_pair = not others and neighbour not in side.ends and len(other.edges[neighbour]) == 1

@@ -11,10 +11,10 @@ Coefficient = float | None
 
 
 class ScalarGraph:
-    """Vertices and their edges, on the way to becoming bipartite.
+    """Vertices and their edges during elimination, on the way to becoming bipartite.
 
-    In folded counting a product with a known number is free if that is plus or minus one, or if both are known. In raw
-    counting the known numbers are the renamings, which are free with anything; no sum is a renaming.
+    In folded counting, a product with a known number is free if that number is plus or minus one, or if both are known.
+    In raw counting, the known numbers are the renamings, which are free in any product; no sum is a renaming.
     """
 
     def __init__(self, graph: ComputationGraph, counting: str):
@@ -46,7 +46,7 @@ class ScalarGraph:
         return all(c is None for v in vertices for side in sides for c in side[v].values())
 
     def cost(self, vertex: int) -> int:
-        """The multiplications that eliminating ``vertex`` now takes."""
+        """The multiplications of eliminating ``vertex`` now."""
         inner, outer = self.predecessors[vertex].values(), self.successors[vertex].values()
         return sum(self._is_counted(a, b) for a in outer for b in inner)
 
@@ -57,7 +57,7 @@ class ScalarGraph:
         return not known or (len(known) == 1 and abs(known[0]) != 1)
 
     def eliminate(self, vertex: int) -> int:
-        """Connect the predecessors of ``vertex`` with its successors and remove it; what that costs."""
+        """Connect the predecessors of ``vertex`` with its successors, remove it, and return the cost."""
         cost = self.cost(vertex)
         inner, outer = self.predecessors.pop(vertex), self.successors.pop(vertex)
         for source in inner:

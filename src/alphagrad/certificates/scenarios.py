@@ -1,9 +1,9 @@
-"""A mixed-integer program whose optimum no elimination order gets below.
+"""A mixed-integer program whose optimum is a lower bound on the cost of every elimination order.
 
-For each vertex v there are scenarios: some vertices that come before v, some that come after, and what eliminating
-v then costs at least. They are the leaves of a decision tree, so every order agrees with exactly one scenario of each
-vertex. The program chooses a scenario for each vertex and, for pairs of vertices, which comes first, such that they
-agree and there is no cycle. Splitting the scenarios in use makes it ever more exact.
+Each vertex v has scenarios: some vertices that come before v, some that come after, and the minimum cost of eliminating
+v then. They are the leaves of a decision tree, so every order agrees with exactly one scenario of each vertex. The
+program chooses a scenario per vertex and, for pairs of vertices, which comes first, such that they agree and there is
+no cycle. Splitting the scenarios in use makes the program ever more exact.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is known of the vertices around one that is eliminated, and the least that this costs."""
+    """Known relations of other vertices to an eliminated vertex, and the minimum cost under these relations."""
 
     before: Vertices
     after: Vertices
@@ -32,13 +32,13 @@ class Scenario:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What the solver found.
+    """The result of the solver.
 
     Attributes:
-        bound: no order costs less, but for rounding.
-        first: for each pair (a, b) with a < b, how far a comes before b, from 0 to 1.
-        shares: for each vertex, how far each of its scenarios is chosen.
-        complete: whether it is an optimum; if not, the time ended before.
+        bound: a lower bound on the cost of every order, up to rounding.
+        first: per pair (a, b) with a < b, the degree to which a comes before b, from 0 to 1.
+        shares: per vertex, the degree to which each of its scenarios is chosen.
+        complete: whether the solution is an optimum; if not, the time ran out.
     """
 
     bound: float
@@ -47,12 +47,12 @@ class Solution:
     complete: bool
 
     def precedence(self, a: int, b: int) -> float:
-        """How far a comes before b; a half if that is open."""
+        """The degree to which a comes before b; one half if it is open."""
         return self.first.get((a, b), 0.5) if a < b else 1.0 - self.first.get((b, a), 0.5)
 
 
 class ScenarioProgram:
-    """The scenarios of all vertices and the cycles that are excluded so far."""
+    """The scenarios of all vertices, and the cycles excluded so far."""
 
     def __init__(self, cuts: ConditionalCuts):
         self.cuts = cuts
@@ -66,8 +66,11 @@ class ScenarioProgram:
         return sum(map(len, self.scenarios.values()))
 
     def split(self, vertex: int, number: int, decisions: Iterable[tuple[int, bool]]) -> None:
-        """Replace a scenario by what it is if the decisions (another vertex, whether it comes before) hold, and by one
-        for each decision that is the first not to hold."""
+        """Split a scenario by decisions (another vertex, whether it comes before).
+
+        One new scenario has all decisions hold. The others have, in turn, each decision as the first that does not
+        hold.
+        """
         parent = self.scenarios[vertex][number]
         before, after = parent.before, parent.after
         leaves = []
@@ -80,7 +83,7 @@ class ScenarioProgram:
         self.scenarios[vertex][number : number + 1] = new
 
     def solve(self, seconds: float, integral: bool) -> Solution | None:
-        """The optimum, or its relaxation to fractions; None if the time did not suffice for either."""
+        """The optimum, or its relaxation to fractions; None if the time did not suffice."""
         pairs = {pair: n for n, pair in enumerate(sorted(self._pairs()))}
         program = _LinearProgram(len(pairs))
         places = {v: program.add_choice([s.cost for s in self.scenarios[v]]) for v in self.vertices}
@@ -105,7 +108,7 @@ class ScenarioProgram:
         return pairs | {(min(arc), max(arc)) for cycle in self.cycles for arc in _arcs(cycle)}
 
     def _agree(self, program: "_LinearProgram", vertex: int, place: int, pairs: dict[Pair, int]) -> None:
-        """A scenario is chosen no further than each of its relations holds."""
+        """Require that a scenario is chosen no more than each of its relations holds."""
         shares: dict[tuple[int, int], list[int]] = {}
         for number, scenario in enumerate(self.scenarios[vertex], start=place):
             arcs = [(w, vertex) for w in scenario.before] + [(vertex, w) for w in scenario.after]
@@ -127,7 +130,7 @@ def _first(arc: Pair, pairs: dict[Pair, int]) -> tuple[int, int, int]:
 
 
 def _triangles(pairs: dict[Pair, int]) -> Iterable[tuple[int, ...]]:
-    """Both ways round every three vertices that are pairwise compared."""
+    """Yield both directions around every three vertices that are pairwise compared."""
     above: dict[int, set[int]] = {}
     for a, b in pairs:
         above.setdefault(a, set()).add(b)
@@ -138,13 +141,13 @@ def _triangles(pairs: dict[Pair, int]) -> Iterable[tuple[int, ...]]:
 
 
 def _forbid(program: "_LinearProgram", cycle: tuple[int, ...], pairs: dict[Pair, int]) -> None:
-    """Not all arcs of a cycle hold."""
+    """Require that not all arcs of a cycle hold."""
     terms = [_first(arc, pairs) for arc in _arcs(cycle)]
     program.add_row([(n, sign) for n, sign, _ in terms], len(cycle) - 1 - sum(constant for *_, constant in terms))
 
 
 class _LinearProgram:
-    """Variables from 0 to 1, a cost to minimise, and rows that are at most, or exactly, something."""
+    """Variables from 0 to 1, a cost to minimise, and rows with an upper bound or a fixed value."""
 
     def __init__(self, variables: int):
         self._cost = [0.0] * variables
@@ -153,7 +156,7 @@ class _LinearProgram:
         self._upper: list[float] = []
 
     def add_choice(self, costs: list[int]) -> int:
-        """Variables that sum to one; the number of the first."""
+        """Add variables that sum to one, and return the number of the first."""
         place = len(self._cost)
         self._cost += costs
         self.add_row([(place + n, 1) for n in range(len(costs))], 1, 1)
@@ -165,7 +168,7 @@ class _LinearProgram:
         self._upper.append(upper)
 
     def solve(self, seconds: float, integers: int):
-        """What scipy finds if the first variables are whole numbers."""
+        """Solve with scipy, with the first ``integers`` variables restricted to whole numbers."""
         rows, columns, values = zip(*self._entries, strict=True)
         matrix = csr_array((values, (rows, columns)), shape=(len(self._upper), len(self._cost)))
         return _interruptible(
@@ -179,7 +182,7 @@ class _LinearProgram:
 
 
 def _interruptible(function: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Call a function that does not listen to Ctrl-C in such a way that the caller does."""
+    """Call a function that ignores Ctrl-C such that the caller can still be interrupted."""
     results: list[Any] = []
     thread = Thread(target=lambda: results.append(function(*args, **kwargs)), daemon=True)
     thread.start()

@@ -1,1 +1,1 @@
-"""A graph and an objective made ready for compiled elimination: what finders, policy and game stand on."""
+"""A graph and an objective, prepared for compiled elimination: the basis of finders, policy and game."""

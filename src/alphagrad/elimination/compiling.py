@@ -1,4 +1,4 @@
-"""How kernels are compiled, by numba."""
+"""Compilation of kernels by numba."""
 
 import hashlib
 from collections.abc import Callable
@@ -16,8 +16,8 @@ _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdig
 def allocating(function: Callable, **options: Any) -> Callable:
     """Compile a kernel at its first call, or load it from the cache of an earlier process.
 
-    Kernels inline each other, but numba takes a cached one for good as long as its own file is unchanged. So all of
-    them are stamped with the content of all files that have kernels.
+    Kernels inline each other, but numba considers a cached kernel valid as long as its own file is unchanged. So all
+    kernels are stamped with the content of all files that contain kernels.
     """
     dispatcher = njit(cache=True, **options)(function)
     file = dispatcher._cache._cache_file
@@ -27,7 +27,7 @@ def allocating(function: Callable, **options: Any) -> Callable:
 
 
 def _readable(load: Callable[[], dict]) -> dict:
-    """What a cache has. One of another version may name types that are no more, and has nothing then."""
+    """Load a cache index. An index of another version may name types that no longer exist; it counts as empty."""
     try:
         return load()
     except (ImportError, AttributeError):
@@ -35,10 +35,10 @@ def _readable(load: Callable[[], dict]) -> dict:
 
 
 def compiled(function: Callable) -> Callable:
-    """Compile a kernel that allocates nothing: without reference counts calls are four times faster."""
+    """Compile a kernel that allocates nothing. Without reference counts, calls are four times faster."""
     return allocating(function, _nrt=False)
 
 
 def inlined(function: Callable) -> Callable:
-    """A kernel that is written into its callers, so that its arguments are not passed."""
+    """Compile a kernel that is inlined into its callers, so that its arguments are not passed."""
     return allocating(function, _nrt=False, inline="always")

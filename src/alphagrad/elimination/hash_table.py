@@ -1,4 +1,4 @@
-"""The table of structures as the kernels see it: rows found by open addressing, added when a kernel misses them."""
+"""The table of structures as kernels see it, with open addressing. Rows are added when a kernel misses them."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ PRODUCT, SUM = 0, 1
 
 
 class HashTable(NamedTuple):
-    """Products and sums of structures, by open addressing, and facts about each structure."""
+    """Products and sums of structures, by open addressing, and data about each structure."""
 
     keys: np.ndarray
     result: np.ndarray
@@ -70,7 +70,7 @@ def insert(table, operation, left, right, result, multiplications, additions):
 
 
 class HashedStructures(StructureTable):
-    """Structures with their coefficients, and their products and sums as far as kernels have asked for them."""
+    """Structures with their coefficients, and the products and sums that kernels have requested so far."""
 
     def __init__(self, counting: str):
         super().__init__(coefficients=True)
@@ -80,7 +80,7 @@ class HashedStructures(StructureTable):
         self._written, self._described = 0, 1
 
     def learn(self) -> None:
-        """Find the product or sum that a kernel missed."""
+        """Compute the product or sum that a kernel missed."""
         operation, left, right = (int(x) for x in self._table.missing)
         if operation == PRODUCT:
             product = self.product(left, right)
@@ -92,7 +92,7 @@ class HashedStructures(StructureTable):
 
     @property
     def table(self) -> HashTable:
-        """What kernels look into, with all that is known by now; a table that grows is written anew."""
+        """The table for kernels, with everything known so far. A table that has to grow is written anew."""
         rows, structures = len(self._table.keys), len(self._table.stored)
         crowded, full = 2 * len(self._rows) > rows, len(self) > structures
         if crowded or full:

@@ -1,13 +1,12 @@
-"""Compiled elimination: what every order finder runs on.
+"""Compiled elimination, the basis of every order finder.
 
-A graph on its way to becoming bipartite is a pool of edges in doubly linked lists, one list of incoming and one of
-outgoing edges for each node, whose heads are the pool's first entries. Eliminating a vertex unlinks its edges but
-leaves its own lists whole, so the last elimination can be undone exactly (Knuth's dancing links); what else changed
-is in a log.
+A graph during elimination is a pool of edges in doubly linked lists. Each node has one list of incoming and one of
+outgoing edges, whose heads are the first entries of the pool. Eliminating a vertex unlinks its edges but leaves its own
+lists intact, so the last elimination can be undone exactly (Knuth's dancing links). All other changes are in a log.
 
-Structures are numbers. What composing or adding two of them gives, and costs, stands in one hash table that Python
-fills from `graphax.structure` when a kernel meets a pair for the first time: a kernel then returns `UNKNOWN`, and is
-called again. Pools that are full are handled alike. So the counts are those of `graphax.plan`, by construction.
+Structures are numbers. The results and costs of composing or adding two structures are in one hash table, which Python
+fills from `graphax.structure`. When a kernel meets a pair for the first time, it returns `UNKNOWN` and is called again.
+Full pools are handled in the same way. So the counts equal those of `graphax.plan` by construction.
 """
 
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from .random_numbers import MIX, mixed
 from .structures import NO_EDGE
 
 DONE, UNKNOWN, FULL = 0, 1, 2
-# Places in `Net.now` and in the rows of `Net.saved`.
+# Indices into `Net.now` and into the rows of `Net.saved`.
 EDGES, LOGGED, LIVE, MULTIPLICATIONS, ADDITIONS, DEPTH, STAMP = range(7)
 # Columns of `Net.edges`: one row is one cache line.
 SOURCE, TARGET, STRUCTURE, NEXT_IN, PREV_IN, NEXT_OUT, PREV_OUT = range(7)
@@ -28,15 +27,16 @@ COLUMNS = 8
 
 
 class Net(NamedTuple):
-    """The pool of edges and what it takes to go back.
+    """The pool of edges, and the data needed to undo eliminations.
 
     Attributes:
-        edges: a row for each edge, with the columns named above; the first rows are the heads of the nodes' lists.
-        log: the edges that eliminations made (their old structure is -1) or changed, and their old structures.
-        eliminated, peak, saved, saved_digest: by depth, the vertex, the most numbers held, and what to return to.
-        mark, stamp: by node, the edge to the target in hand, valid if stamped with the present stamp.
-        now: counters, by the places named above.
-        digest: a sum over all edges that tells states apart.
+        edges: a row per edge, with the columns named above. The first rows are the heads of the lists of the nodes.
+        log: the edges that eliminations made (with old structure -1) or changed, and their old structures.
+        eliminated, peak, saved, saved_digest: by depth, the vertex, the largest number of values held, and the state to
+            return to.
+        mark, stamp: by node, the edge to the current target, valid if its stamp is the current one.
+        now: counters, at the indices named above.
+        digest: a sum over all edges that distinguishes states.
     """
 
     edges: np.ndarray
@@ -52,7 +52,7 @@ class Net(NamedTuple):
 
 
 def empty_net(nodes: int, vertices: int, edges: int, room: int) -> Net:
-    """A pool without edges, with room for those there are and so many more."""
+    """A pool without edges, with space for ``edges`` edges and ``room`` more."""
     depths = vertices + 1
     return Net(
         edges=np.zeros((nodes + edges + room, COLUMNS), np.int32),
@@ -69,8 +69,10 @@ def empty_net(nodes: int, vertices: int, edges: int, room: int) -> Net:
 
 
 class Prices(NamedTuple):
-    """What an elimination is charged: a weight for each operation, and a power of the live numbers relative to a
-    reference, whose sum over all eliminations stands for the peak."""
+    """The charges of an elimination: a weight per operation, and a power of the live numbers.
+
+    Live numbers are relative to a reference. The sum of their powers over all eliminations stands for the peak.
+    """
 
     multiplication: float
     addition: float
@@ -87,7 +89,7 @@ def edge_digest(net, table, edge):
 
 @inlined
 def _append(net, edge, head, following, preceding):
-    """Put an edge at the end of the list of a node."""
+    """Append an edge to the list of a node."""
     last = net.edges[head, preceding]
     net.edges[last, following], net.edges[edge, preceding] = edge, last
     net.edges[edge, following], net.edges[head, preceding] = head, edge
@@ -95,7 +97,7 @@ def _append(net, edge, head, following, preceding):
 
 @inlined
 def _unlink(net, edge, following, preceding):
-    """Take an edge out of a list; it remembers its place there."""
+    """Remove an edge from a list. The edge remembers its place there."""
     before, after = net.edges[edge, preceding], net.edges[edge, following]
     net.edges[before, following], net.edges[after, preceding] = after, before
 
@@ -127,7 +129,7 @@ def load(net, table, sources, targets, structures):
 
 @inlined
 def _detach(net, table, vertex, along, following, preceding):
-    """Unlink the edges of ``vertex`` on one side from its neighbours there; returns the numbers they hold."""
+    """Unlink the edges of ``vertex`` on one side from its neighbours there. Returns the numbers that they hold."""
     dropped = 0
     edge = net.edges[vertex, along]
     while edge != vertex:
@@ -149,7 +151,7 @@ def _attach(net, vertex, back, following, preceding):
 
 @compiled
 def undo(net):
-    """Take the last elimination back."""
+    """Undo the last elimination."""
     net.now[DEPTH] -= 1
     depth = net.now[DEPTH]
     vertex = net.eliminated[depth]
@@ -171,7 +173,7 @@ def undo(net):
 
 @inlined
 def _join(net, table, source, target, structure, existing):
-    """Add a product to the edge from ``source`` to ``target``, or make that edge. Returns a status."""
+    """Add a product to the edge from ``source`` to ``target``, or create that edge. Returns a status."""
     if net.now[LOGGED] >= len(net.log) or net.now[EDGES] >= len(net.edges):
         return FULL
     log = net.now[LOGGED]
@@ -229,7 +231,7 @@ def _combine(net, table, vertex):
 
 @compiled
 def eliminate(net, table, prices, vertex):
-    """Eliminate ``vertex`` and return what that is charged, or minus a status if it could not be done."""
+    """Eliminate ``vertex`` and return its charge, or minus a status on failure."""
     depth = net.now[DEPTH]
     for place in range(DEPTH):
         net.saved[depth, place] = net.now[place]
@@ -260,7 +262,7 @@ def rewind(net, depth):
 
 @compiled
 def advance(net, table, prices, order, depth):
-    """Eliminate along ``order``, of which all products and sums are known, up to a depth."""
+    """Eliminate along ``order`` up to a depth. All its products and sums must be known."""
     while net.now[DEPTH] < depth:
         eliminate(net, table, prices, order[net.now[DEPTH]])
 
@@ -277,14 +279,16 @@ def _list_ends(net, vertex, along, end, into, count):
 
 @compiled
 def list_neighbours(net, vertex, into):
-    """Write the nodes before and after ``vertex`` to ``into`` and return how many there are. If it was eliminated last,
-    those are the ones whose edges changed."""
+    """Write the nodes before and after ``vertex`` to ``into`` and return their number.
+
+    If ``vertex`` was eliminated last, these are the nodes whose edges changed.
+    """
     return _list_ends(net, vertex, NEXT_OUT, TARGET, into, _list_ends(net, vertex, NEXT_IN, SOURCE, into, 0))
 
 
 @compiled
 def price_of(net, table, prices, vertex):
-    """What eliminating ``vertex`` now would be charged, or minus a status."""
+    """The charge for eliminating ``vertex`` now, or minus a status."""
     price = eliminate(net, table, prices, vertex)
     if price >= 0:
         undo(net)
@@ -293,7 +297,7 @@ def price_of(net, table, prices, vertex):
 
 @compiled
 def evaluate(net, table, prices, order, price, digest):
-    """Eliminate along ``order``, noting what each step is charged and the state after it. Leaves the net eliminated."""
+    """Eliminate along ``order``, recording the charge of each step and the state after it. Does not undo the steps."""
     for position in range(net.now[DEPTH], len(order)):
         charged = eliminate(net, table, prices, order[position])
         if charged < 0:

@@ -1,4 +1,4 @@
-"""What an order search minimises."""
+"""The objective that a search minimises."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from graphax.presets import BASELINES
 from ..errors import SearchError
 from .kernels import Prices
 
-# What a multiplication and an addition cost, by the name of what is minimised.
+# The weights of a multiplication and an addition, by the name of the objective.
 WEIGHTS = {"multiplications": (1.0, 0.0), "operations": (1.0, 1.0), "peak": (0.0, 0.0)}
 OBJECTIVES = tuple(WEIGHTS)
 WEIGHTED = "weighted"
@@ -57,7 +57,7 @@ class Objective:
         return Objective.of((float(weights[1]), float(weights[2])) if weights else name, counting)
 
     def value(self, cost: Cost) -> float:
-        """The quantity to be minimised: a whole number, except for weights that are none."""
+        """The quantity to minimise: a whole number, unless the weights are not whole."""
         if self.minimize == "peak":
             return cost.peak
         multiplication, addition = self.weights
@@ -66,11 +66,11 @@ class Objective:
 
     @property
     def step(self) -> float:
-        """By how much a value must be lower to be a better one, with room for rounding."""
+        """The smallest difference by which a value must be lower to be better, with room for rounding."""
         return 1 - 1e-6 if all(weight == int(weight) for weight in self.weights) else 1e-9
 
     def prices(self, reference: float) -> Prices:
-        """What the kernels charge; ``reference`` is a peak of about the size to expect."""
+        """The charges for the kernels. ``reference`` is a peak of roughly the expected size."""
         return Prices(*self.weights, 1.0 if self.minimize == "peak" else 0.0, float(max(reference, 1)))
 
     def __str__(self):
@@ -98,6 +98,6 @@ def _weights(given: object) -> tuple[float, float]:
 
 
 def baselines(graph: ComputationGraph, objective: Objective) -> tuple[float, float, float]:
-    """What forward, reverse and Markowitz cost."""
+    """The costs of forward, reverse and Markowitz order."""
     forward, reverse, markowitz = (objective.value(graph.cost(name, objective.counting)) for name in BASELINES)
     return forward, reverse, markowitz

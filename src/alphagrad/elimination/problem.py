@@ -1,4 +1,4 @@
-"""A graph and an objective, made ready for the compiled kernels."""
+"""A graph and an objective, prepared for the compiled kernels."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,21 +13,21 @@ from .hash_table import HashedStructures
 from .kernels import ADDITIONS, DONE, FULL, LIVE, MULTIPLICATIONS, Net, Prices, empty_net, evaluate, load, rewind
 from .objective import Objective
 
-# The most entries that the log of eliminations may have; orders with more fill-in are not worth their memory.
+# The maximum number of entries in the log of eliminations. Orders with more fill-in are not worth their memory.
 LARGEST_LOG = 1 << 23
-# What an addition is charged so that, of orders that are equal otherwise, the one with fewer is found.
+# A small charge per addition, so that among otherwise equal orders the one with fewer additions is found.
 TIE_BREAK = 1e-6
 
 
 class TooLarge(SearchError):
-    """An order creates more edges than memory is set aside for."""
+    """An order creates more edges than there is memory set aside for."""
 
     def __init__(self) -> None:
         super().__init__(f"eliminating in this order creates more than {LARGEST_LOG:,} edges; start from a better one")
 
 
 class Problem:
-    """What finders work on: intermediate vertices are nodes 0, 1, ... in ascending order, ends come after them."""
+    """The problem for finders. Intermediate vertices are nodes 0, 1, ... in ascending order; ends come after them."""
 
     def __init__(self, graph: ComputationGraph, objective: Objective):
         self.graph = graph
@@ -57,9 +57,9 @@ class Problem:
         return net
 
     def call(self, kernel: Callable, *args: Any, prices: Prices | None = None) -> None:
-        """Run a kernel from the untouched graph until it is done, teaching it what it does not know yet.
+        """Run a kernel from the initial graph until it is done, adding products and sums that it does not know yet.
 
-        The kernel keeps what it must remember across interruptions in its own arguments.
+        The kernel keeps the state that must survive interruptions in its own arguments.
         """
         while True:
             rewind(self.net, 0)
@@ -80,9 +80,10 @@ class Problem:
         return tuple(int(self.numbers[node]) for node in nodes)
 
     def cost(self, nodes: np.ndarray) -> Cost:
-        """What eliminating in this order costs: the same numbers as `graphax.Plan.cost`."""
+        """The cost of eliminating in this order, with the same numbers as `graphax.Plan.cost`."""
         if self.graph.has_loops:
-            # Kernels know products of two edges only. Several pass through a loop together, for less than one by one.
+            # Kernels only know products of two edges. Several edges pass through a loop together, for less than
+            # separately.
             return self.graph.cost(self.vertices(nodes), self.objective.counting)
         self.charged(nodes)
         peak = int(self.net.peak[: self.size].max(initial=self._stored_first))
@@ -90,13 +91,13 @@ class Problem:
         return Cost(multiplications, additions, peak, self.objective.counting)
 
     def charged(self, nodes: np.ndarray) -> float:
-        """The price of an order by the kernels' measure, without the one that breaks ties."""
+        """The price of an order in the kernels' measure, without the tie-breaking charge."""
         price = np.zeros(self.size)
         self.call(evaluate, nodes, price, np.zeros(self.size, np.uint64), prices=self.plain_prices)
         return float(price.sum())
 
     def key(self, nodes: np.ndarray) -> tuple[float, int, int]:
-        """What makes one order better than another: the objective, then additions, then the peak."""
+        """The sort key of an order: the objective, then additions, then the peak."""
         try:
             cost = self.cost(nodes)
         except TooLarge:
@@ -107,17 +108,17 @@ class Problem:
         return self.key(nodes)[0]
 
     def value_of(self, order: Order) -> float:
-        """The objective for an order with the orders of its bodies."""
+        """The objective of an order, including the orders of its bodies."""
         if order.bodies:
             return self.objective.value(self.graph.cost(order, self.objective.counting))
         return self.value(self.nodes(order.vertices))
 
     @property
     def scalar(self) -> bool:
-        """Whether every vertex is one number."""
+        """Whether every vertex is a single number."""
         return all(vertex.shape == () for vertex in self.graph.vertices.values())
 
     def vertex_bounds(self) -> np.ndarray:
-        """What each vertex costs at least, whatever comes before it."""
+        """The lower bound on the cost of each vertex, in every order."""
         bounds = vertex_bounds(self.graph, self.objective.counting)
         return self.objective.weights[0] * np.array([bounds[vertex] for vertex in self.graph.intermediates], float)

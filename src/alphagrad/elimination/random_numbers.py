@@ -22,7 +22,7 @@ def random_bits(rng):
 
 @compiled
 def random_unit(rng):
-    """Uniform in (0, 1]."""
+    """A uniform random number in (0, 1]."""
     return (np.float64(random_bits(rng) >> np.uint64(11)) + 1.0) * 2.0**-53
 
 

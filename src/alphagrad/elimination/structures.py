@@ -1,10 +1,10 @@
-"""Structures as numbers, and what their products and sums give: one table, which kernels, game and page look into.
+"""Structures as numbers, with their products and sums in one table for kernels, game and page.
 
-Kernels ask it for products and sums as they meet them, and tell structures apart by their known coefficients. The game
-and the page need everything beforehand, in whatever order vertices are eliminated, where coefficients would make
-endlessly many structures. In their tables a number stands for a structure whose coefficient is *some* known number, or
-for one with values. What a product or a sum does to coefficients is the same for all of them and is found by asking
-`graphax.structure` about representatives.
+Kernels request products and sums as they meet them, and distinguish structures by their known coefficients. The game
+and the page need everything in advance, for every elimination order, where coefficients would lead to an unlimited
+number of structures. In their tables a number stands for a structure whose coefficient is *some* known number, or for
+one with values. The effect of a product or a sum on coefficients is the same for all of them. It is found by composing
+and adding representatives with `graphax.structure`.
 """
 
 import math
@@ -22,21 +22,21 @@ from ..errors import AlphagradError
 MOST_STRUCTURES = 1 << 12
 NO_EDGE = 0
 
-# Not plus or minus one, and not made so by any size of an axis.
+# Not plus or minus one, and never made so by the size of an axis.
 _OTHER_COEFFICIENT = 3.0
 
 Members = frozenset[int]
 
 
 class ProductEntry(NamedTuple):
-    """What composing two structures gives.
+    """The result of composing two structures.
 
     Attributes:
-        result: number of the structure; `NO_EDGE` if the product is zero everywhere.
-        factor: what summation contributes to the coefficient.
-        multiplications: how many there are, folded.
-        if_scaled: whether that is only so if the coefficient of the product is not plus or minus one.
-        raw_multiplications, additions: how many there are, whatever the coefficients.
+        result: the number of the structure; `NO_EDGE` if the product is zero everywhere.
+        factor: the contribution of summation to the coefficient.
+        multiplications: the number of folded multiplications.
+        if_scaled: whether this number only applies if the coefficient of the product is not plus or minus one.
+        raw_multiplications, additions: their numbers, independent of coefficients.
     """
 
     result: int = NO_EDGE
@@ -51,13 +51,13 @@ class ProductEntry(NamedTuple):
 
 
 class SumEntry(NamedTuple):
-    """What adding two structures gives, for equal and for different coefficients.
+    """The result of adding two structures, for equal and for different coefficients.
 
     Attributes:
-        equal, different: number of the structure in either case.
-        equal_additions, different_additions: how many there are.
+        equal, different: the number of the structure in either case.
+        equal_additions, different_additions: the number of additions in either case.
         adds: whether the coefficient is the sum of both.
-        keeps: whether the coefficient, if it is the same in both, stays.
+        keeps: whether the coefficient is kept if it is the same in both.
     """
 
     equal: int
@@ -69,12 +69,13 @@ class SumEntry(NamedTuple):
 
 
 class StructureTable:
-    """Structures by number, from 1 on, and their products and sums, each found when it is first asked for.
+    """Structures by number, from 1 on, and their products and sums, each computed on first use.
 
     Args:
-        coefficients: whether structures that differ in their known coefficient have numbers of their own. Entries are
-            for equal coefficients then.
-        most_structures, most_entries: beyond so many structures, or products and sums, an `AlphagradError` is raised.
+        coefficients: whether structures that differ in their known coefficient get separate numbers. Entries are for
+            equal coefficients then.
+        most_structures, most_entries: the maximum numbers of structures, and of products and sums. Beyond them an
+            `AlphagradError` is raised.
     """
 
     def __init__(self, coefficients: bool, most_structures: float = math.inf, most_entries: float = math.inf):
@@ -85,11 +86,11 @@ class StructureTable:
         self.sums: dict[tuple[int, int], SumEntry] = {}
 
     def __len__(self) -> int:
-        """How many numbers there are, with `NO_EDGE`."""
+        """The number of numbers, including `NO_EDGE`."""
         return 1 + len(self._structures)
 
     def numbered(self, first: int = 1) -> Iterator[tuple[int, AnyEdge]]:
-        """The structures from a number on, with their numbers."""
+        """The structures from number ``first`` on, with their numbers."""
         return enumerate(self._structures[first - 1 :], start=first)
 
     def number(self, structure: AnyEdge) -> int:
@@ -152,7 +153,7 @@ class StructureTable:
 
 
 def with_coefficient(structure: AnyEdge, scale: float) -> AnyEdge:
-    """The structure with this number as its coefficient, if that is known at all."""
+    """The structure with this number as its coefficient, if its coefficient is known at all."""
     return (
         replace(structure, scale=scale)
         if isinstance(structure, Structure) and structure.scale is not None
@@ -168,16 +169,17 @@ def _scaled(structure: AnyEdge) -> AnyEdge:
 def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> StructureTable:
     """All structures that the edges of a graph can take on, and the products and sums that can occur.
 
-    Sources and targets are visited from the closest to the farthest: paths between two are shorter ones, joined.
+    Sources and targets are visited from the closest to the farthest, because paths between two vertices are joined from
+    shorter ones.
 
     Raises:
-        AlphagradError: if there are more structures than a table has room for, or more products and sums than wanted.
+        AlphagradError: if there are more structures than a table has room for, or more products and sums than allowed.
     """
     if graph.has_loops:
         raise AlphagradError("the graph has a loop, so its edges can take on structures that no table has beforehand")
     table = StructureTable(False, MOST_STRUCTURES, most_entries)
 
-    # Most vertices see the same few sets.
+    # Most vertices have the same few sets.
     @cache
     def products(outer: Members, inner: Members) -> Members:
         results = {table.product(left, right).result for left in outer for right in inner}
@@ -185,7 +187,7 @@ def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> Str
 
     @cache
     def closed(initial: int | None, fills: Members) -> Members:
-        """What an edge can become by any number of additions."""
+        """The structures that an edge can take on by any number of additions."""
         found = set(fills) if initial is None else {initial, *fills}
         todo = list(found)
         while todo:

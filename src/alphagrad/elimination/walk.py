@@ -1,8 +1,8 @@
-"""Moves of single vertices within an order, of which only the window they cross is evaluated again.
+"""Moves of single vertices within an order, where only the window that they cross is evaluated again.
 
 A walk sweeps a cursor along the order. With everything before the cursor eliminated, it tries moves of the vertices
 behind it: one is pulled to the cursor, or the vertex at the cursor is pushed back. The window between the two places is
-eliminated in its new order; if the graph behind it is the same as before, the rest of the order costs what it did.
+eliminated in its new order. If the graph behind it is the same as before, the rest of the order costs the same.
 """
 
 from typing import NamedTuple
@@ -14,15 +14,15 @@ from .kernels import DONE, advance, eliminate, evaluate, list_neighbours, rewind
 from .problem import Problem
 from .random_numbers import random_below, random_unit
 
-# Moves tried at each place of the cursor.
+# The number of moves tried at each position of the cursor.
 ATTEMPTS = 4
 # The longest window.
 REACH = 256
 # Temperatures relative to the mean price of an elimination.
 HOT, COLD = 1.3, 0.05
-# Places in `Walk.at`.
+# Indices into `Walk.at`.
 SWEEP, CURSOR, ATTEMPT, EVALUATIONS, READY = range(5)
-# Places in `Walk.total`.
+# Indices into `Walk.total`.
 CURRENT, BEST = range(2)
 
 
@@ -61,8 +61,10 @@ def new_walk(problem: Problem, order: np.ndarray, seed: int) -> Walk:
 
 @compiled
 def _far_end(net, walk, cursor, reach):
-    """The other end of the window to change: at a neighbour of the vertex at the cursor, or at a random distance of
-    any order of magnitude."""
+    """The other end of the window to change.
+
+    It is at a neighbour of the vertex at the cursor, or at a random distance of any order of magnitude.
+    """
     size = len(walk.order)
     room = min(reach, size - 1 - cursor)
     if random_below(walk.rng, 2) == 0:
@@ -75,7 +77,7 @@ def _far_end(net, walk, cursor, reach):
 
 @compiled
 def _shift(order, start, end):
-    """Move the element at ``start`` to ``end``, whichever comes first."""
+    """Move the element at ``start`` to ``end``, in either direction."""
     moved = order[start]
     step = 1 if end > start else -1
     for place in range(start, end, step):
@@ -85,10 +87,10 @@ def _shift(order, start, end):
 
 @compiled
 def _retrace(net, table, prices, walk, cursor, end, allowance):
-    """Eliminate the changed window and go on until the graph is what it was.
+    """Eliminate the changed window and continue until the graph is the same as before.
 
-    Returns (status, change of the total, position after the last one evaluated); gives up with an infinite change as
-    soon as it is sure to exceed the allowance.
+    Returns (status, change of the total, position after the last one evaluated). Gives up with an infinite change as
+    soon as it is certain to exceed the allowance.
     """
     old = 0.0
     for place in range(cursor, end + 1):
@@ -121,9 +123,9 @@ def _note_best(walk):
 
 @compiled
 def settle(net, table, prices, walk, cursor, end, allowance):
-    """Keep a window of the order that was changed if the total grows by no more than ``allowance``.
+    """Keep a changed window of the order if the total grows by at most ``allowance``.
 
-    Returns (status, whether it is kept); if not, the caller puts the window back.
+    Returns (status, whether it is kept). If not, the caller restores the window.
     """
     status, change, stop = _retrace(net, table, prices, walk, cursor, end, allowance)
     rewind(net, cursor)
@@ -139,7 +141,7 @@ def settle(net, table, prices, walk, cursor, end, allowance):
 
 @compiled
 def _try_move(net, table, prices, walk, cursor, temperature, reach):
-    """Propose one move and take it or not. Returns a status."""
+    """Propose one move and accept or reject it. Returns a status."""
     end = _far_end(net, walk, cursor, reach)
     pull = random_below(walk.rng, 2) == 0
     allowance = -temperature * np.log(random_unit(walk.rng)) + 1e-9
@@ -153,7 +155,7 @@ def _try_move(net, table, prices, walk, cursor, temperature, reach):
 
 @compiled
 def evaluate_walk(net, table, prices, walk):
-    """Evaluate the order of a walk that is new. Returns a status."""
+    """Evaluate the order of a new walk. Returns a status."""
     if walk.at[READY]:
         return DONE
     status = evaluate(net, table, prices, walk.order, walk.price, walk.digest)
@@ -171,8 +173,11 @@ def evaluate_walk(net, table, prices, walk):
 
 @compiled
 def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
-    """Anneal for a number of sweeps, cooling geometrically (not at all if both temperatures are zero), until so many
-    moves were tried in all; called again, it goes on where it paused."""
+    """Anneal for a number of sweeps, until ``pause`` moves were tried in total. When called again, it resumes.
+
+    The temperature falls geometrically from ``hot`` to ``cold``. If both are zero, only moves that do not raise the
+    cost are accepted.
+    """
     status = evaluate_walk(net, table, prices, walk)
     if status != DONE:
         return status
@@ -188,7 +193,7 @@ def sweep(net, table, prices, walk, sweeps, hot, cold, reach, pause):
                 before = walk.rng[0]
                 status = _try_move(net, table, prices, walk, walk.at[CURSOR], temperature, reach)
                 if status != DONE:
-                    # The same move is tried again once its structures are known, so that the walk is the same.
+                    # Retry the same move once its structures are known, so that the walk stays the same.
                     walk.rng[0] = before
                     return status
                 walk.at[ATTEMPT] += 1

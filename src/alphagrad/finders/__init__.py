@@ -1,1 +1,1 @@
-"""The search for elimination orders, and the best ones known."""
+"""The search for elimination orders, and the best known orders."""

@@ -23,18 +23,18 @@ from ..elimination.walk import (
 )
 from .finder import Step, cheapest
 
-# About how many moves are tried between two looks at the clock.
+# The approximate number of moves between two looks at the clock.
 PAUSE = 4000
-# The size from which a walk only descends, and the longest window then: larger orders never cool down in time.
+# Above this size a walk only descends, with this maximum window: larger orders would never cool down in time.
 DESCEND_ONLY, REACH_ON_LARGE = 5000, 64
-# How many different orders a search starts from.
+# The number of different orders that a search starts from.
 STARTS = 6
 
 
 def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -> Iterator[Step]:
     """Anneal along ``walk``, pausing often."""
     walk.at[SWEEP] = walk.at[CURSOR] = 0
-    # To go on after a pause, everything up to the cursor is eliminated again, so large graphs pause less often.
+    # Resuming after a pause eliminates everything up to the cursor again, so large graphs pause less often.
     pause = max(PAUSE, problem.size)
     reach = REACH_ON_LARGE if problem.size > DESCEND_ONLY else REACH
     while walk.at[SWEEP] < sweeps:
@@ -45,8 +45,10 @@ def walked(problem: Problem, walk: Walk, sweeps: int, hot: float, cold: float) -
 
 
 def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Annealing runs without end, each longer than the last: in turn from a start at the full temperature, the best
-    start first, and from the best order so far at a lower one. Where a walk ends depends much on where it starts."""
+    """Yield from endless annealing runs, each longer than the last, because the result depends strongly on the start.
+
+    Runs alternate between a start at full temperature, best start first, and the best order so far at a lower one.
+    """
     best = cheapest(problem, starts)
     if problem.size < 2:
         return
@@ -65,7 +67,7 @@ def anneal(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
 
 
 def temper(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Parallel tempering: walks at fixed temperatures that exchange their orders."""
+    """Yield from parallel tempering: walks at fixed temperatures that exchange their orders."""
     if problem.size < 2:
         return
     start = cheapest(problem, starts)

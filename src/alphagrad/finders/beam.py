@@ -13,7 +13,7 @@ from .finder import Step, cheapest
 
 @compiled
 def expand(net, table, prices, prefixes, depth, done, charged, at):
-    """The price of eliminating each remaining vertex after each prefix."""
+    """Compute the price of eliminating each remaining vertex after each prefix. Returns a status."""
     while at[0] < len(prefixes):
         beam = at[0]
         rewind(net, 0)
@@ -33,11 +33,13 @@ def expand(net, table, prices, prefixes, depth, done, charged, at):
 
 
 def beam_orders(problem: Problem, seed: int, width: int, start: np.ndarray | None = None) -> Iterator[Step]:
-    """One beam search; the last step has its best order. What ``start`` eliminates first always stays in the beam, so
-    that its end is never better than that of the search."""
+    """One beam search, whose last step has its best order.
+
+    The sets that ``start`` eliminates always stay in the beam, so the result is never worse than ``start``.
+    """
     size = problem.size
     rng = np.random.default_rng(seed)
-    # Of two ways to eliminate the same set only the cheaper one is kept; sets are told apart by a sum of random words.
+    # Of two ways to eliminate the same set only the cheaper is kept. Sets are identified by a sum of random words.
     words = rng.integers(1 << 63, size=size, dtype=np.uint64)
     bounds = problem.vertex_bounds()
     prefixes, done = np.zeros((1, size), np.int32), np.zeros((1, size), bool)
@@ -45,7 +47,7 @@ def beam_orders(problem: Problem, seed: int, width: int, start: np.ndarray | Non
     for depth in range(size):
         charged = np.empty((len(prefixes), size))
         problem.call(expand, prefixes, depth, done, charged, np.zeros(1, np.int64))
-        # What a vertex costs beyond its bound is lost for good.
+        # The cost of a vertex beyond its bound is lost for good.
         scores = (score[:, None] + charged - bounds).ravel()
         jitter = rng.random(len(scores)) * 1e-6
         ranked = np.argsort(scores + jitter, kind="stable")[: min(16 * width, np.isfinite(scores).sum())]
@@ -63,7 +65,7 @@ def beam_orders(problem: Problem, seed: int, width: int, start: np.ndarray | Non
 
 
 def _with_start(chosen: np.ndarray, start: np.ndarray, key: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """The chosen extensions of the beam, with one to the set of vertices in ``start``."""
+    """The chosen extensions of the beam, including one to the set of vertices in ``start``."""
     size = len(words)
     before, after = (words[part].sum(dtype=np.uint64) for part in (start[:-1], start))
     if after in key[chosen // size] + words[chosen % size]:
@@ -72,7 +74,7 @@ def _with_start(chosen: np.ndarray, start: np.ndarray, key: np.ndarray, words: n
 
 
 def beam(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Beam searches without end, each twice as wide as the last, with the best start in each."""
+    """Yield from endless beam searches, each twice as wide as the last, with the best start in each."""
     if problem.size < 2:
         return
     start = cheapest(problem, starts) if starts else None

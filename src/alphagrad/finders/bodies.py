@@ -1,4 +1,4 @@
-"""Searching graphs with loops: an order of the graph first, then orders of the bodies that its plan passes through.
+"""Search of graphs with loops: first an order of the graph, then orders of the bodies that its plan passes through.
 
 A body is searched together with what is carried through it, as a graph like any other. So it has bounds and
 certificates of its own, which hold for the way that the order of the graph takes through the loop.
@@ -17,7 +17,7 @@ from .run import Trial
 Report = Callable[[Progress], None] | None
 Find = Callable[[Trial, Report], SearchResult]
 
-# Orders of a graph with loops are never certified, so a search without any limit looks at this many.
+# Orders of a graph with loops are never certified, so a search without a limit evaluates this many orders.
 WITHOUT_LIMIT = Budget(evaluations=200_000)
 
 
@@ -25,14 +25,14 @@ def search_bodies(trial: Trial, find: Find, progress: Report = None) -> SearchRe
     """Search a graph, and then the bodies of its loops, by ``find``."""
     graph, objective = trial.graph, trial.objective
     if not graph.has_loops or objective.minimize == "peak":
-        # A peak counts what is held between the steps of a plan, which no order of a body changes.
+        # The peak counts values held between the steps of a plan, which no order of a body changes.
         return find(trial, progress)
 
     def key(order: Order) -> tuple[float, int, int]:
         cost = graph.cost(order, objective.counting)
         return objective.value(cost), cost.additions, cost.peak
 
-    # A start with an order for another body is refused here, before any time is spent.
+    # A start with an order for another body raises here, before any time is spent.
     known = sorted(trial.starts, key=key)
     began = time.monotonic()
     first = WITHOUT_LIMIT if trial.budget == Budget() else trial.budget.left(among=2)
@@ -42,7 +42,7 @@ def search_bodies(trial: Trial, find: Find, progress: Report = None) -> SearchRe
     found = {} if result.stopped == "interrupted" else _search_each(trial, result, find, progress, began)
     orders = dict(best.bodies) | {vertex: body.order for vertex, body in found.items()}
     whole = replace(best, bodies=tuple(orders.items()))
-    # Another order of a body may leave wider blocks behind, which may cost the rest of the graph more.
+    # Another order of a body may leave wider blocks behind, which make the rest of the graph more expensive.
     chosen = min((whole, best), key=key)
     return _joined(trial, result, chosen, found if chosen is whole else {}, time.monotonic() - began)
 
@@ -50,7 +50,7 @@ def search_bodies(trial: Trial, find: Find, progress: Report = None) -> SearchRe
 def _search_each(
     trial: Trial, result: SearchResult, find: Find, progress: Report, began: float
 ) -> dict[int, SearchResult]:
-    """Search the bodies that an order passes through, by vertex; those that are the same graph only once."""
+    """Search the bodies that an order passes through, by vertex. Equal bodies are searched once."""
     passings = list(trial.graph.plan(result.order).passings)
     evaluations = result.evaluations
     found: dict[int, SearchResult] = {}
@@ -69,7 +69,7 @@ def _search_each(
 
 
 def _of_body(progress: Report, vertex: int) -> Report:
-    """Reports progress under a name that tells a body from the graph it is in."""
+    """A progress callback whose reports name the body."""
     if progress is None:
         return None
     return lambda now: progress(replace(now, finder=f"{now.finder}, a step of the loop at vertex {vertex}"))
@@ -78,7 +78,7 @@ def _of_body(progress: Report, vertex: int) -> Report:
 def _joined(
     trial: Trial, result: SearchResult, order: Order, found: dict[int, SearchResult], seconds: float
 ) -> SearchResult:
-    """What was found for a graph together with what was found for bodies."""
+    """The joint result for a graph and its bodies."""
     cost = trial.graph.cost(order, trial.objective.counting)
     value = trial.objective.value(cost)
     searches = {id(body): body for body in found.values()}.values()

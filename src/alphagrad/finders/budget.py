@@ -1,4 +1,4 @@
-"""How long a search may take, and what it says while it runs."""
+"""The budget of a search, and its progress reports."""
 
 import math
 import time
@@ -9,7 +9,7 @@ from typing import Literal
 
 from ..errors import SearchError
 
-# What a search for a part of a problem has at least.
+# The minimum time of a search for a part of a problem.
 LEAST_SECONDS = 0.05
 
 
@@ -52,7 +52,7 @@ class Budget:
         return self.seconds or math.inf
 
     def left(self, seconds: float = 0.0, evaluations: int = 0, among: int = 1) -> "Budget":
-        """What is left of it after so much, for each of so many searches; never nothing."""
+        """The remaining budget, split among ``among`` searches. It is never empty."""
         return Budget(
             None if self.seconds is None else max((self.seconds - seconds) / among, LEAST_SECONDS),
             None if self.evaluations is None else max((self.evaluations - evaluations) // among, 1),
@@ -95,7 +95,7 @@ class Progress:
 
 
 class Reporter:
-    """Calls ``progress`` at most every so often."""
+    """Calls ``progress`` at most every ``every`` seconds."""
 
     def __init__(self, progress: Callable[[Progress], None] | None, every: float = 0.1):
         self._progress = progress

@@ -1,15 +1,16 @@
-"""Exact search: depth-first branch and bound over states of the graph, which proves its answer optimal if it finishes.
+"""Exact search: depth-first branch and bound over states of the graph. If it finishes, its result is optimal.
 
-A state that was reached before at no higher cost is not entered again; states are told apart by a 64-bit digest of all
-their edges and structures. What remains to be eliminated costs at least the sum of the vertices' own bounds.
+A state that was reached before at no higher cost is not entered again. States are identified by a 64-bit digest of all
+their edges and structures. The remaining eliminations cost at least the sum of the bounds of their vertices.
 
-Where all products on a scalar graph count alike, some vertices are eliminated at once, without trying others:
+On scalar graphs where all products count alike, some vertices are eliminated immediately, without trying others:
 
-- one whose only predecessor is an input, at a price equal to its bound: it will never cost less, nothing upstream
-  exists that could meet its successors, and what is downstream meets the input in its place; likewise at an output;
-- one whose only successor has no other predecessor, at a price equal to the lower of the two bounds: whichever of the
-  pair goes first costs at least that, and before and after, the pair looks like one vertex to all others; likewise
-  one whose only predecessor has no other successor.
+- A vertex whose only predecessor is an input, at a price equal to its bound. It will never cost less, nothing upstream
+  exists that could meet its successors, and everything downstream meets the input in its place. The same holds at an
+  output.
+- A vertex whose only successor has no other predecessor, at a price equal to the lower of the two bounds. Whichever of
+  the pair goes first costs at least that, and to all other vertices the pair looks like one vertex before and after.
+  The same holds for a vertex whose only predecessor has no other successor.
 """
 
 from collections.abc import Iterator
@@ -22,17 +23,17 @@ from ..elimination.kernels import DONE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, advan
 from ..elimination.problem import Problem
 from .finder import Step, cheapest
 
-# States looked at between two pauses, and how many are remembered.
+# The number of states between two pauses, and the number of states remembered.
 PAUSE = 5_000
 REMEMBERED = 1 << 20
-# Places in `Tree.at`.
+# Indices into `Tree.at`.
 NODES, LEVEL, OPEN, REDUCE = range(4)
 
 
 class Tree(NamedTuple):
-    """The branch that is being searched: candidates and prices by depth, and the states seen.
+    """The branch under search: candidates and prices by depth, and the states seen.
 
-    ``step`` is how much better an order must be to count as better.
+    ``step`` is the smallest difference by which an order counts as better.
     """
 
     candidates: np.ndarray
@@ -75,8 +76,11 @@ def new_tree(problem: Problem, incumbent: np.ndarray, upper: float) -> Tree:
 
 
 def _reducible(problem: Problem) -> bool:
-    """Whether some vertices can be eliminated without trying others: the arguments at the top of this file are about
-    numbers of neighbours, so they hold where every product of two edges costs one, and nothing else does."""
+    """Whether some vertices can be eliminated without trying others.
+
+    The arguments at the top of this file are about numbers of neighbours. They hold if every product of two edges costs
+    one and nothing else costs anything.
+    """
     objective = problem.objective
     counted = objective.counting == "raw" and objective.minimize == "multiplications"
     return counted and problem.scalar and not any(edge.renaming for edge in problem.graph.edges.values())
@@ -84,7 +88,7 @@ def _reducible(problem: Problem) -> bool:
 
 @compiled
 def _seen(tree, key, spent):
-    """Whether a state was entered before at no higher cost; remembers it."""
+    """Whether a state was entered before at no higher cost. Records the state."""
     mask = np.uint64(len(tree.seen_keys) - 1)
     row = key & mask
     for _ in range(8):
@@ -102,7 +106,7 @@ def _seen(tree, key, spent):
 
 @compiled
 def _forced(net, tree, vertex, price):
-    """Whether eliminating ``vertex`` now is as good as anything (see the top of this file)."""
+    """Whether eliminating ``vertex`` now is at least as good as any other choice (see the top of this file)."""
     return _forced_by(net, tree, vertex, price, NEXT_IN, SOURCE, NEXT_OUT) or _forced_by(
         net, tree, vertex, price, NEXT_OUT, TARGET, NEXT_IN
     )
@@ -110,7 +114,7 @@ def _forced(net, tree, vertex, price):
 
 @compiled
 def _forced_by(net, tree, vertex, price, following, end, back):
-    """Whether the neighbours on one side force it."""
+    """Whether the neighbours on one side force the elimination."""
     edge = net.edges[vertex, following]
     if net.edges[edge, following] != vertex:
         return False
@@ -124,7 +128,7 @@ def _forced_by(net, tree, vertex, price, following, end, back):
 
 @compiled
 def _list_candidates(net, table, prices, tree, level):
-    """The vertices worth eliminating next, the most promising first. Returns a status."""
+    """List the vertices worth eliminating next, the most promising first. Returns a status."""
     count = 0
     for vertex in range(len(tree.bounds)):
         if tree.done[vertex]:
@@ -152,7 +156,7 @@ def _list_candidates(net, table, prices, tree, level):
 
 @compiled
 def _enter(net, table, prices, tree, level):
-    """Try the next candidate of this level; go down if its state is new and may lead to something better."""
+    """Try the next candidate of this level. Descend if its state is new and may lead to a better order."""
     place = tree.next[level]
     tree.next[level] += 1
     vertex, price = tree.candidates[level, place], tree.charged[level, place]
@@ -170,7 +174,7 @@ def _enter(net, table, prices, tree, level):
 
 @compiled
 def _leave(net, tree, level):
-    """Go back up; from the top, the search is over."""
+    """Go back up. At the top, the search is over."""
     if level == 0:
         tree.at[OPEN] = 0
         return
@@ -181,7 +185,7 @@ def _leave(net, tree, level):
 
 @compiled
 def branch(net, table, prices, tree, nodes):
-    """Search on for a number of states."""
+    """Continue the search for a number of states. Returns a status."""
     advance(net, table, prices, tree.path, tree.at[LEVEL])
     while tree.at[OPEN]:
         level = tree.at[LEVEL]
@@ -204,9 +208,9 @@ def branch(net, table, prices, tree, nodes):
 
 
 def exact(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Branch and bound; if it ends, its best order is optimal and so is the bound it reports.
+    """Yield from branch and bound. If it finishes, its best order is optimal, and so is the bound it reports.
 
-    Of graphs with loops it reports none: what kernels count is more than what the order costs.
+    It reports no bound for graphs with loops, because kernels count more than the order costs.
     """
     if problem.objective.minimize == "peak":
         return

@@ -1,4 +1,4 @@
-"""The search for the fastest order: by counts first, then by the model of the machine, and by the clock in the end."""
+"""The search for the fastest order: first by counts, then by a model of the machine, and finally by measurements."""
 
 import math
 import time
@@ -25,9 +25,9 @@ from .budget import Budget, Progress
 from .result import SearchResult
 from .run import Trial, run
 
-# What is searched for first. Most additions are fused with a product, so they cost little.
+# The first objective. Most additions are fused with a product, so they cost little.
 COUNTED = Objective("weighted", "folded", (1.0, 0.25))
-# How many searches there are, what part of the time they have, and how many orders are measured.
+# The number of searches, their share of the time, and the number of orders that are measured.
 TRIALS, SEARCHING, MEASURED = 8, 0.6, 6
 REPEAT = 200
 BATCH = 16_384
@@ -35,12 +35,12 @@ BATCH = 16_384
 
 @dataclass(frozen=True)
 class MappedFunction:
-    """What is to be fast: the Jacobian of a function, at many points at once.
+    """The Jacobian of a function at many points at once, which is to be made fast.
 
     Attributes:
-        function, args, argnums, has_aux: as `graphax.jacve` takes them.
-        batch_axes: ``in_axes`` of `jax.vmap`; what has no axis is the same for all points.
-        batch: how many points there are.
+        function, args, argnums, has_aux: as in `graphax.jacve`.
+        batch_axes: ``in_axes`` of `jax.vmap`. Arguments without an axis are the same for all points.
+        batch: the number of points.
     """
 
     function: Callable
@@ -55,7 +55,7 @@ class MappedFunction:
         return str(jnp.result_type(*jax.tree.leaves(self.args)))
 
     def call(self, order: Any) -> Callable[[], Any]:
-        """Computes the Jacobian at all points."""
+        """A function that computes the Jacobian at all points."""
         jacobian = gx.jacve(self.function, self.argnums, self.has_aux, order=order)
         points = [
             value if axis is None else jax.tree.map(partial(repeated, self.batch), value)
@@ -66,7 +66,7 @@ class MappedFunction:
 
 @dataclass(frozen=True)
 class Candidate:
-    """An order, what the model says it takes, and what it took: nanoseconds a point, or None if not known."""
+    """An order with its predicted and measured nanoseconds per point; None if not known."""
 
     order: Order
     predicted: float | None
@@ -75,11 +75,11 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class RuntimeResult(SearchResult):
-    """A `SearchResult` whose order was the fastest of those that were measured.
+    """A `SearchResult` whose order is the fastest of those measured.
 
     Attributes:
-        candidates: all that were considered, the fastest first, those that were not measured last.
-        batch: at how many points at once they were measured.
+        candidates: all candidates, fastest first, with those that were not measured last.
+        batch: the number of points at which they were measured.
     """
 
     candidates: tuple[Candidate, ...]
@@ -87,12 +87,12 @@ class RuntimeResult(SearchResult):
 
     @property
     def nanoseconds(self) -> float:
-        """What the Jacobian takes for one point."""
+        """The measured time of the Jacobian per point."""
         return self.candidates[0].measured or math.nan
 
     @property
     def rank_correlation(self) -> float:
-        """Of what the model says with what was measured."""
+        """The rank correlation between predictions of the model and measurements."""
         pairs = [(c.predicted, c.measured) for c in self.candidates if c.predicted and c.measured]
         return rank_correlation(*zip(*pairs, strict=True)) if len(pairs) > 1 else math.nan
 
@@ -124,8 +124,10 @@ def _shown(nanoseconds: float | None) -> str:
 
 
 def fastest(target: MappedFunction, trial: Trial, progress: Callable[[Progress], None] | None) -> RuntimeResult:
-    """Search by counts, rank what is found by the model, and measure the best few. Ctrl-C ends the search, or the
-    measurements, with the best so far."""
+    """Search by counts, rank the orders by the model, and measure the best few.
+
+    Ctrl-C ends the search, or the measurements, with the best order so far.
+    """
     graph, budget = trial.graph, trial.budget
     if budget.seconds is None:
         raise SearchError("minimize='runtime' ends with measurements, so it needs a budget of seconds")
@@ -164,7 +166,7 @@ def fastest(target: MappedFunction, trial: Trial, progress: Callable[[Progress],
 
 
 def _model(target: MappedFunction) -> CostModel | None:
-    """None where there is no native backend to model."""
+    """The cost model of this machine; None if there is no native backend to model."""
     if jax.default_backend() != "cpu" or target.dtype not in ("float32", "float64"):
         return None
     with suppress(NativeError):
@@ -191,7 +193,7 @@ def _predicted(target: MappedFunction, model: CostModel | None, order: Order) ->
 
 
 def _measured(target: MappedFunction, ranked: list[Candidate], seconds: float) -> list[Candidate]:
-    """The best few, and the baselines, with what they took, the fastest first; then the others."""
+    """The best few candidates and the baselines with their measured times, fastest first; then the others."""
     chosen = [c for n, c in enumerate(ranked) if n < MEASURED or c.order.finder in BASELINES]
     calls = {number: target.call(candidate.order) for number, candidate in enumerate(chosen)}
     least = measured(calls, REPEAT, seconds)

@@ -1,4 +1,4 @@
-"""What an order finder is."""
+"""The protocol of order finders."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from ..elimination.problem import Problem, TooLarge
 
 @dataclass(frozen=True)
 class Step:
-    """What a finder reports each time it pauses.
+    """The report of a finder at each pause.
 
     Attributes:
         nodes: an order that may be the best so far, or None.
-        evaluations: how many orders were looked at since the last step.
-        bound: a value that no order can go below, as far as the finder knows.
+        evaluations: the number of orders evaluated since the last step.
+        bound: the best lower bound that the finder knows.
     """
 
     nodes: np.ndarray | None = None
@@ -25,9 +25,9 @@ class Step:
 
 
 class Finder(Protocol):
-    """Looks for good orders, pausing every few milliseconds; stops by itself only if there is nothing left to try.
+    """Looks for good orders, pausing every few milliseconds. It stops by itself only if there is nothing left to try.
 
-    What it does depends on its arguments alone, never on the clock, so the same seed gives the same steps.
+    Its steps depend on its arguments alone, never on the clock, so the same seed gives the same steps.
     """
 
     def __call__(self, problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]: ...
@@ -39,12 +39,12 @@ def reverse(problem: Problem) -> np.ndarray:
 
 
 def cheapest(problem: Problem, orders: list[np.ndarray]) -> np.ndarray:
-    """The first of the best orders; reverse if there are none."""
+    """The first of the cheapest orders; reverse order if there are none."""
     return min(orders, key=problem.key) if orders else reverse(problem)
 
 
 def attempted(make: Callable[[], np.ndarray]) -> Step:
-    """An order to consider, unless making it takes too much memory."""
+    """A step with an order, or without one if making it takes too much memory."""
     try:
         return Step(make(), 1)
     except TooLarge:

@@ -1,8 +1,8 @@
-"""Greedy orders: graphax's presets, and a compiled greedy whose weights are sampled.
+"""Greedy orders: the presets of graphax, and a compiled greedy search with sampled weights.
 
-The compiled one scores a vertex by what eliminating it is charged now, by the edges this creates, by whether its value
-is used more than once, and by where it stands in the program. Markowitz's rule, reverse and forward order, and
-"single-use values first" are corners of that space.
+The compiled search scores a vertex by four quantities: the charge for eliminating it now, the edges that this creates,
+whether its value is used more than once, and its position in the program. Markowitz, reverse and forward order, and
+"single-use values first" are corners of this space.
 """
 
 import heapq
@@ -20,7 +20,7 @@ from ..elimination.problem import Problem
 from ..elimination.random_numbers import mixed
 from .finder import Step, attempted
 
-# Up to this size all presets are tried; they are Python.
+# Up to this size all presets are tried. They are written in Python.
 PRESETS_LIMIT = 1500
 # price, new edges, used more than once, late in the program, noise
 CORNERS = ((1, 0, 0, 0, 0), (1, 0.5, 0, 0, 0), (0.001, 0, 10, -1, 0), (1, 0, 1, -1, 0))
@@ -44,7 +44,7 @@ def _score(net, table, prices, weights, seed, vertex):
 
 @allocating
 def build(net, table, prices, weights, seed, order):
-    """Eliminate the vertex with the lowest score again and again; only neighbours are scored anew."""
+    """Repeatedly eliminate the vertex with the lowest score. Only neighbours are scored again. Returns a status."""
     size = len(order)
     current = np.zeros(size)
     heap = [(0.0, np.int64(0)) for _ in range(0)]
@@ -87,7 +87,7 @@ def greedy_order(problem: Problem, weights: np.ndarray, seed: int = 0) -> np.nda
 
 
 def presets(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """The compiled greedy with well-known weights, and every preset of graphax if the graph is small enough."""
+    """Yield the compiled greedy orders with well-known weights, and every preset of graphax for small graphs."""
     yield from corners(problem)
     if problem.size <= PRESETS_LIMIT:
         for name in PRESETS:
@@ -100,7 +100,7 @@ def corners(problem: Problem) -> Iterator[Step]:
 
 
 def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """The compiled greedy with well-known and then with random weights, without end."""
+    """Yield compiled greedy orders without end, with well-known and then with random weights."""
     yield from corners(problem)
     rng = np.random.default_rng(seed)
     for number in count():

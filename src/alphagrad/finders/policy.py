@@ -1,4 +1,4 @@
-"""The shipped policy as a finder: its answer first, and then orders that it draws."""
+"""The shipped policy as a finder: its own order first, then sampled orders."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,12 +12,12 @@ from ..policy.play import policy_order
 from ..policy.polish import answer
 from .finder import Finder, Step, attempted
 
-# How random the drawn orders are, in turn.
+# The temperatures of sampled orders, in turn.
 TEMPERATURES = (0.25, 0.5, 1.0)
 
 
 def policy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """The policy's answer, then games with noise, without end."""
+    """Yield the order of the policy, then games with noise, without end."""
     network = shipped()
     yield attempted(partial(answer, problem, network))
     for number in count(1) if problem.size > 1 else ():
@@ -26,7 +26,7 @@ def policy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[St
 
 
 def after_policy(finder: Finder) -> Finder:
-    """The finder that starts from the policy's answer, too."""
+    """A finder that also starts from the order of the policy."""
 
     def combined(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
         first = next(policy(problem, seed, starts))

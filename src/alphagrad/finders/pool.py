@@ -1,8 +1,8 @@
-"""Searching on many workers: independent trials on any `concurrent.futures.Executor`.
+"""Search on many workers: independent trials on any `concurrent.futures.Executor`.
 
-A trial is a search with a seed of its own and a fixed number of evaluations, so what it finds does not depend on where
-or when it runs. Of the trials that finish, the best counts, and the first of equal ones. A worker that dies takes along
-the trials it was working on; a pool of our own is replaced and those are given out again.
+A trial is a search with its own seed and a fixed number of evaluations, so its result does not depend on where or when
+it runs. The best of the finished trials counts, and the first of equal ones. A worker that dies takes its trials along.
+Our own pool is then replaced and these trials are submitted again.
 """
 
 import math
@@ -17,32 +17,32 @@ from .budget import Budget, Progress, Reporter
 from .result import SearchResult
 from .run import Trial, run
 
-# Evaluations of one trial: a second or so on a small graph.
+# The evaluations of one trial: about a second on a small graph.
 TRIAL = 200_000
-# Seconds that interrupted workers are given to answer.
+# The seconds that interrupted workers have to respond.
 GRACE = 2.0
-# How many pools of our own may break before the search gives up on them.
+# The number of our own pools that may break before the search gives up on them.
 REPLACEMENTS = 5
 
 
 def nth_trial(search: Trial, number: int, seconds_left: float) -> Trial | None:
-    """A trial of a search; None if its budget has no room for one more."""
+    """The trial with this number; None if the budget has no room for it."""
     evaluations: int | None = TRIAL
     if search.budget.evaluations is not None:
         evaluations = min(TRIAL, search.budget.evaluations - number * TRIAL)
     elif search.method == "auto" and number == 0:
-        # The first worker goes on to the end, because it works on a proof as well.
+        # The first worker continues to the end, because it also works on a proof.
         evaluations = None
     if (evaluations is not None and evaluations <= 0) or seconds_left <= 0:
         return None
     budget = Budget(None if seconds_left == math.inf else seconds_left, evaluations)
-    # The portfolio opens the same way every time, so it is played once; the other trials go on from its start.
+    # The portfolio opens the same way every time, so only the first trial runs it; the others continue from its start.
     method = "anneal" if search.method == "auto" and number else search.method
     return replace(search, method=method, budget=budget, seed=search.seed + 7919 * number)
 
 
 class Workers:
-    """An executor; a process pool of our own if none is given, which is replaced when it breaks."""
+    """An executor. If none is given, it is our own process pool, which is replaced when it breaks."""
 
     def __init__(self, executor: Executor | None, count: int):
         self._given, self._count, self._left = executor, count, REPLACEMENTS
@@ -56,7 +56,7 @@ class Workers:
         return (self._given or self._pool).submit(run, trial)  # type: ignore[union-attr]
 
     def repair(self) -> bool:
-        """Replace a broken pool; False if that is not ours to do, or happened too often."""
+        """Replace a broken pool. Returns False if the pool is not ours or has broken too often."""
         self._left -= 1
         if self._given is not None or self._left < 0:
             return False
@@ -83,7 +83,7 @@ def run_on(
 
 
 class _Trials:
-    """The trials of one search: which are under way, and what came back."""
+    """The trials of one search: those in progress, and the results so far."""
 
     def __init__(self, search: Trial, opening: SearchResult, reporter: Reporter):
         self._search, self._opening, self._reporter = search, opening, reporter
@@ -106,7 +106,7 @@ class _Trials:
                 self._reporter.report(self._standing)
         except KeyboardInterrupt:
             stopped = "interrupted"
-            # Ctrl-C reaches the workers of a terminal, too, and they answer with what they have.
+            # Ctrl-C in a terminal also reaches the workers, which respond with what they have.
             self._collect(wait(self._under_way, timeout=GRACE).done, crew)
         for future in self._under_way:
             future.cancel()
@@ -154,7 +154,7 @@ class _Trials:
         return Progress(now.order.finder, now.value, now.bound, now.evaluations, now.seconds)
 
     def _result(self, stopped: str = "budget") -> SearchResult:
-        """The best so far with the best bound so far; ties go to the trial with the lowest number."""
+        """The best result and the best bound so far. Ties go to the trial with the lowest number."""
         found = [self._found[number] for number in sorted(self._found)]
         best = min([self._opening, *found], key=lambda result: (result.value, result.cost.additions, result.cost.peak))
         bound = max(result.bound for result in (self._opening, *found))

@@ -1,4 +1,4 @@
-"""The portfolio: what a search does by default, and all finders by name."""
+"""The portfolio, which is the default search, and all finders by name."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -22,17 +22,19 @@ from .greedy import greedy, presets
 from .policy import after_policy, policy
 from .windows import windows
 
-# Graphs up to this size are searched exactly first, larger ones up to the second only now and then.
+# Graphs up to the first size are searched exactly first; graphs up to the second size only occasionally.
 SMALL, MODERATE = 16, 60
-# Up to this size the policy is asked; it looks at the neighbours of neighbours.
+# Up to this size the policy is used; it looks at the neighbours of neighbours.
 POLICY_LIMIT = 1000
-# All orders of a graph with loops are tried if it has no more vertices than this.
+# All orders of a graph with loops are tried if it has at most this many vertices.
 FEW = 5
 
 
 def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """The learned policy, presets and greedy orders, then annealing, with exact search of small graphs and reordering
-    of windows between."""
+    """Yield the learned policy, presets and greedy orders, then annealing without end.
+
+    Small graphs are also searched exactly, and windows are reordered between rounds of annealing.
+    """
     orders = list(starts)
     learned = islice(policy(problem, seed, starts), 1 if problem.size <= POLICY_LIMIT else 0)
     for step in chain(learned, presets(problem, seed, starts)):
@@ -52,7 +54,7 @@ def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step
 
 
 def _rounds(problem: Problem, seed: int, orders: list[np.ndarray]) -> Iterator[Step]:
-    """Annealing without end; every now and then the best order is polished."""
+    """Yield annealing without end, polishing the best order occasionally."""
     best = cheapest(problem, orders)
     polish_at, looked = 200_000, 0
     tree = exact(problem, seed, [best]) if problem.size <= MODERATE else iter(())
@@ -84,7 +86,7 @@ FINDERS: dict[str, Finder] = {
 
 @cache
 def warm_up(method: str) -> None:
-    """Have the kernels of a finder compiled, so that a search with a time limit does not pay for it."""
+    """Compile the kernels of a finder, so that a search with a time limit does not pay for it."""
     parts: tuple[Finder, ...] = (policy, presets, exact, windows, anneal) if method == "auto" else (FINDERS[method],)
     problem = Problem(_smallest_graph(), Objective())
     for part in parts:

@@ -1,9 +1,9 @@
-"""The best orders known for each graph and objective: those that ship with the package, and the user's own.
+"""The best known orders per graph and objective: those that ship with the package, and the user's own.
 
-A shelf is a folder with one file for each order, ``<graph>/<objective>/<value>.json``. An order is added by moving a
-finished file into place, and only files with higher values are ever removed, so any number of processes may add orders
-at once without locks: the best one stays. Nothing on a shelf is believed: an order is checked against the graph and
-counted again, and a file that does not hold what it says is set aside.
+A shelf is a folder with one file per order, ``<graph>/<objective>/<value>.json``. An order is added by moving a
+finished file into place, and only files with higher values are ever removed. So any number of processes may add orders
+at once without locks, and the best one stays. Files on a shelf are not trusted: an order is checked against the graph
+and counted again, and a file whose content is wrong is set aside.
 """
 
 import json
@@ -29,7 +29,7 @@ class RecordWarning(UserWarning):
 
 
 def user_shelf() -> Path:
-    """Where the user's own orders are."""
+    """The folder of the user's own orders."""
     return cache_folder("alphagrad") / "orders"
 
 
@@ -41,7 +41,8 @@ def best_known(graph: ComputationGraph, objective: ObjectiveLike = "multiplicati
     """The best order on record for this graph, or None.
 
     Reads the orders that ship with the package, for all its tasks, and the orders that searches on this machine have
-    kept (under $ALPHAGRAD_CACHE, or in the user's cache folder). The order's ``bound`` is the best one proven so far.
+    kept (under $ALPHAGRAD_CACHE, or in the user's cache folder). The ``bound`` of the order is the best one proven so
+    far.
 
     Args:
         objective: as ``minimize`` of `alphagrad.search`, for folded counts; or an `Objective`.
@@ -54,12 +55,12 @@ def best_known(graph: ComputationGraph, objective: ObjectiveLike = "multiplicati
     if not orders:
         return None
     best = min(orders, key=lambda order: order.cost or 0)
-    # A proof holds for the graph, whichever order it was found with.
+    # A proof holds for the graph, no matter with which order it was found.
     return replace(best, bound=max(order.bound or 0 for order in orders))
 
 
 def offer(result: SearchResult) -> None:
-    """Put the order on the user's shelf, if it is the best one known, or no worse and with a better proof."""
+    """Put the order on the user's shelf if it is the best known, or equally good with a better bound."""
     known = best_known(result.graph, result.objective)
     if known is None or known.cost is None or (result.value, -result.bound) < (known.cost, -(known.bound or 0)):
         try:
@@ -87,12 +88,12 @@ def write(shelf: Path, result: SearchResult) -> Path:
 
 
 def read(shelf: Path, graph: ComputationGraph, objective: Objective) -> Order | None:
-    """The best order on a shelf that is what it claims to be."""
+    """The best order on a shelf whose file is intact, or None."""
     for path in _by_value(_folder(shelf, graph, objective)):
         try:
             return _checked(path, graph, objective)
         except FileNotFoundError:
-            # Another process has found a better one in the meantime.
+            # Another process has found a better order in the meantime.
             continue
         except (OSError, ValueError, TypeError, AttributeError, GraphaxError) as error:
             _set_aside(path, error, movable=shelf != shipped_shelf())
@@ -112,7 +113,7 @@ def _checked(path: Path, graph: ComputationGraph, objective: Objective) -> Order
 
 
 def _set_aside(path: Path, error: Exception, movable: bool) -> None:
-    """Warn of a record and move it away, unless it belongs to the package."""
+    """Warn about a damaged record and move it away, unless it belongs to the package."""
     where = "it is ignored"
     if movable:
         aside = path.with_suffix(".damaged")

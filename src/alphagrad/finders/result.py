@@ -1,4 +1,4 @@
-"""What a search found."""
+"""The result of a search."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ from graphax.table import table
 
 from ..elimination.objective import Objective
 
-# Bounds that are further below the best order, as a fraction of its cost, say little about it.
+# Bounds that are further below the best order, as a fraction of its cost, are called weak.
 WEAK = 0.1
 
 
@@ -22,14 +22,14 @@ class SearchResult:
         cost: its multiplications, additions and peak.
         value: the quantity that was minimised.
         bound: a lower bound on the value of every order of this graph.
-        objective: what was minimised.
+        objective: the objective that was minimised.
         history: (seconds, evaluations, value) each time a better order was found.
         evaluations, seconds: the number of orders evaluated, and the duration.
         stopped: why the search ended: "optimal", "budget", "exhausted" (nothing left to try), "interrupted"
             or "workers died".
         graph: the graph that was searched.
-        bodies: what was found for the bodies of loops, each with the vertex at whose elimination the loop is passed.
-            Costs and bounds of a body are those of one step.
+        bodies: the results for the bodies of loops, each with the vertex at whose elimination the loop is passed. Costs
+            and bounds of a body are those of one step.
     """
 
     order: Order
@@ -66,7 +66,7 @@ class SearchResult:
         return f"no order is more than {self.gap:.1%} cheaper (lower bound {self.bound:g})"
 
     def compared(self) -> list[tuple[str, Cost]]:
-        """The costs of forward, reverse, Markowitz and of the order found; presets only where they take no time."""
+        """The costs of forward, reverse and Markowitz order, if quick to compute, and of the order found."""
         presets = ("fwd", "rev", "markowitz") if len(self.graph.intermediates) <= 1500 else ()
         counting = self.objective.counting
         return [*((name, self.graph.cost(name, counting)) for name in presets), ("found", self.cost)]
@@ -104,7 +104,7 @@ class SearchResult:
         )
 
     def _steps(self, outside: str = "") -> Iterator[list[Any]]:
-        """A row for each body, followed by those inside of it."""
+        """Yield a row per body, followed by the bodies inside of it."""
         for vertex, body in self.bodies:
             size, cost = len(body.graph.intermediates), body.cost
             yield [f"{outside}{vertex}", size, cost.multiplications, cost.additions, body.certificate]

@@ -1,4 +1,4 @@
-"""Running a finder on a problem within a budget, and proving what it found."""
+"""Runs a finder on a problem within a budget, and proves bounds on the result."""
 
 import math
 import time
@@ -19,15 +19,15 @@ from .finder import Step, cheapest, reverse
 from .portfolio import FINDERS, warm_up
 from .result import SearchResult
 
-# Seconds that a search with time to spare first looks for orders, before it works on a proof.
+# The seconds that a search with time to spare looks for orders before it works on a proof.
 FIRST_SLICE = 1.0
-# How much longer than for orders it works on a proof once orders do not get better.
+# The factor by which proofs get more time than orders once orders no longer improve.
 PROOF_SHARE = 4
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What to search, how, and for how long; ``bound`` is what is proven already."""
+    """What to search, how, and for how long. ``bound`` is the bound proven so far."""
 
     graph: ComputationGraph
     objective: Objective
@@ -50,14 +50,14 @@ def run(trial: Trial, progress: Callable[[Progress], None] | None = None) -> Sea
 
 
 class _Search:
-    """A search under way: the best order and bound so far."""
+    """A search in progress, with the best order and bound so far."""
 
     def __init__(self, trial: Trial, reporter: Reporter):
         self._began = time.monotonic()
         self._trial, self._reporter = trial, reporter
         self._problem = Problem(trial.graph, trial.objective)
         given = [self._problem.nodes(order.vertices) for order in trial.starts]
-        # What is returned if the search is interrupted at once.
+        # The result if the search is interrupted at once.
         self._nodes = cheapest(self._problem, [*given, reverse(self._problem)])
         self._key = self._problem.key(self._nodes)
         self._steps: Iterator[Step] = FINDERS[trial.method](self._problem, trial.seed, given)
@@ -69,7 +69,7 @@ class _Search:
         self.stopped = "budget"
 
     def run(self) -> None:
-        """Look for orders; if there is time, work on a proof in between."""
+        """Look for orders and, if there is time, work on a proof in between."""
         if self._trial.budget.most_seconds <= 2 * FIRST_SLICE or not self._provable():
             self._look(math.inf)
             return
@@ -88,17 +88,17 @@ class _Search:
                 return
 
     def _provable(self) -> bool:
-        """Proofs take time of the clock, so a search that is to be repeatable has none."""
+        """Whether to work on a proof. Proofs depend on the clock, so a repeatable search has none."""
         trial = self._trial
         return trial.method == "auto" and trial.objective.minimize == "multiplications" and not self._is_repeatable
 
     @property
     def _is_repeatable(self) -> bool:
-        """With a budget of evaluations alone, neither the clock nor what is on record decides where a search ends."""
+        """Whether the budget limits evaluations only, so that neither the clock nor records affect the result."""
         return self._trial.budget.seconds is None and self._trial.budget.evaluations is not None
 
     def _look(self, seconds: float) -> bool:
-        """Take steps of the finder for a while; returns whether it has no more."""
+        """Take steps of the finder for a while. Returns whether the finder is exhausted."""
         until = time.monotonic() + seconds
         for step in self._steps:
             self._evaluations += step.evaluations

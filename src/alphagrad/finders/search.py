@@ -1,4 +1,4 @@
-"""What users call: the search for elimination orders."""
+"""The public search for elimination orders."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -45,7 +45,7 @@ def search(
     For a graph with loops it also searches orders of the bodies. The result has a bound for each body.
 
     Args:
-        target: a function, with example arguments; or a graph, or a `Task`, without.
+        target: a function, with example arguments; or a graph or a `Task`, without.
         args: example arguments; only their shapes matter, except for those outside ``argnums``.
         argnums, has_aux: as in `graphax.jacve`.
         simplify: remove common subexpressions first. `jacve` then does the same when you pass it the order.
@@ -53,23 +53,23 @@ def search(
             search itself (once per installation) is not counted. Ctrl-C ends a search early and returns the best so
             far.
         minimize: ``"multiplications"``, ``"operations"``, ``"peak"``, weights for multiplications and additions, or
-            ``"runtime"``: orders are ranked by a model of this machine, which is measured once, and the best few by the
-            clock, under `jax.vmap`. That needs a function or a task.
+            ``"runtime"``. The latter ranks orders by a model of this machine, which is measured once, and then measures
+            the best few under `jax.vmap`. It needs a function or a task.
         counting: ``"folded"`` counts what is executed, ``"raw"`` every product of two edges.
         method: the finder: ``"auto"``, ``"presets"``, ``"greedy"``, ``"beam"``, ``"anneal"``, ``"temper"``,
             ``"windows"``, ``"exact"``, ``"policy"`` (games of a learned policy), or ``"policy+anneal"`` and
             ``"policy+beam"``, which start from its order.
-        seed: of all random choices. The same seed takes the same steps; with a budget of evaluations it ends at
-            the same order, with one of seconds the clock decides how far it gets.
+        seed: the seed of all random choices. The same seed takes the same steps. With a budget of evaluations the
+            search ends at the same order; with a budget of seconds the clock decides how far it gets.
         start: an order to start from, in any form that ``jacve(order=...)`` takes.
-        batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, as ``in_axes`` of
-            `jax.vmap`; by default those that are differentiated.
-        resume: start from the best order on record, too. Lower bounds on record are used in any case.
+        batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, like ``in_axes`` of
+            `jax.vmap`. By default, the differentiated arguments are mapped.
+        resume: also start from the best order on record. Lower bounds on record are used in any case.
         progress: is called with a `Progress` about ten times a second.
-        workers: processes to search on, if ``executor`` is not given. A script that asks for more than one needs
-            ``if __name__ == "__main__":`` around its work, as with all of `multiprocessing`.
+        workers: processes to search on, if ``executor`` is not given. A script that uses more than one needs ``if
+            __name__ == "__main__":`` around its work, as always with `multiprocessing`.
         executor: any `concurrent.futures.Executor`, such as ``dask.distributed.Client().get_executor()`` or
-            ``mpi4py.futures.MPIPoolExecutor()``; ``workers`` says how many trials it gets at a time.
+            ``mpi4py.futures.MPIPoolExecutor()``. ``workers`` is the number of trials that it gets at a time.
         record: keep the order in the user's cache if it is the best known for the graph.
     """
     limit, objective = Budget.of(budget), COUNTED if minimize == "runtime" else Objective.of(minimize, counting)
@@ -102,7 +102,7 @@ def search(
 
 
 def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> MappedFunction:
-    """What is to be fast."""
+    """The function whose Jacobian is to be made fast."""
     if isinstance(target, ComputationGraph):
         raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
     if isinstance(target, Task):
@@ -120,7 +120,7 @@ def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_
 def graph_of(
     target: Any, args: Sequence[Any], argnums: int | Sequence[int], has_aux: bool, simplify: bool
 ) -> ComputationGraph:
-    """The graph of what a search may be given; see `search`."""
+    """The graph of any target that a search accepts; see `search`."""
     if isinstance(target, ComputationGraph | Task) and args:
         raise SearchError("a graph or a task has its arguments already; give example arguments with functions only")
     if isinstance(target, Task):

@@ -10,16 +10,16 @@ from ..elimination.problem import Problem
 from ..elimination.walk import BEST, CURRENT, CURSOR, Walk, evaluate_walk, new_walk, settle
 from .finder import Step, cheapest
 
-# Eliminations in a window, on small and on large graphs; the work doubles with each.
+# The number of eliminations in a window, on small and on large graphs. Each one more doubles the work.
 WIDTH, WIDTH_OF_LARGE = 9, 5
 LARGE = 2000
 
 
 @compiled
 def _subset_prices(net, table, prices, window, width, charged):
-    """The price of every vertex of the window after every subset of the others. Returns a status.
+    """Compute the price of every vertex of the window after every subset of the others. Returns a status.
 
-    Subsets are counted in binary, so that going to the next one takes back the last few eliminations and does one.
+    Subsets are counted in binary, so that the step to the next subset undoes the last few eliminations and does one.
     """
     base = net.now[DEPTH]
     for subset in range(1 << width):
@@ -62,7 +62,7 @@ def _best_order(window, width, charged, least, last, result):
 
 @compiled
 def reorder(net, table, prices, walk, stop, width, charged, least, last, window, result):
-    """Reorder the windows at the cursor and behind it, up to ``stop``."""
+    """Reorder the windows at the cursor and behind it, up to ``stop``. Returns a status."""
     status = evaluate_walk(net, table, prices, walk)
     if status != DONE:
         return status
@@ -89,12 +89,12 @@ def reorder(net, table, prices, walk, stop, width, charged, least, last, window,
 
 
 def reordered(problem: Problem, walk: Walk) -> Iterator[Step]:
-    """One pass over all windows of the order."""
+    """Yield from one pass over all windows of the order."""
     width = min(WIDTH if problem.size <= LARGE else WIDTH_OF_LARGE, problem.size)
     charged, least = np.zeros((1 << width, width)), np.zeros(1 << width)
     last, window, result = (np.zeros(n, np.int32) for n in (1 << width, width, width))
     walk.at[CURSOR] = 0
-    # Every call eliminates up to the cursor again, so there are not too many.
+    # Every call eliminates up to the cursor again, so their number is limited.
     stride = max(32, problem.size // 64)
     for stop in range(stride, problem.size + stride, stride):
         before = walk.total[BEST]

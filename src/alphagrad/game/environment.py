@@ -21,11 +21,11 @@ except ModuleNotFoundError as missing:
 
 
 class VertexEnvironment(gymnasium.Env[np.ndarray, np.int64]):
-    """Eliminate all intermediate vertices of a graph; the reward of a step is minus its cost.
+    """Eliminate all intermediate vertices of a graph. The reward of a step is minus its cost.
 
-    Observations are those of `alphagrad.game.observe`; action n is the n-th intermediate vertex in ascending order.
-    ``info["action_mask"]`` has a 1 for each action that is legal. Any other one changes nothing and is rewarded with 0,
-    so that agents have to mask actions to get anywhere. ``info["cost"]`` is the cost of all steps so far.
+    Observations are those of `alphagrad.game.observe`. Action n is the n-th intermediate vertex in ascending order.
+    ``info["action_mask"]`` has a 1 for each legal action. Illegal actions change nothing and have reward 0, so agents
+    have to mask them to make progress. ``info["cost"]`` is the cost of all steps so far.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class VertexEnvironment(gymnasium.Env[np.ndarray, np.int64]):
     def step(self, action: np.int64) -> tuple[np.ndarray, float, bool, bool, dict]:
         self._state, cost = _step(self.game.tables, self._state, action)
         observation, mask, over = _view(self.game.tables, self._state)
-        # Not minus zero, which reads oddly.
+        # Avoid minus zero, which reads oddly.
         return np.array(observation), 0.0 - float(cost), bool(over), False, self._info(mask)
 
     def _info(self, mask: Array) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""What is worth knowing of each vertex before a move: its price, what its elimination does to others, and its place.
+"""Features of each vertex before a move: its price, the effects of its elimination on others, and its place.
 
-All of it follows from the structures of the edges by a few products of matrices, for all vertices at once. Nothing
-depends on how vertices are numbered or on how large the graph is: prices are relative to what reverse mode pays per
-vertex, and places to the longest way through the graph.
+All features follow from the structures of the edges by a few matrix products, for all vertices at once. None depends on
+vertex numbers or on the size of the graph: prices are relative to the mean price per vertex in reverse mode, and places
+to the longest path through the graph.
 """
 
 import jax.numpy as jnp
@@ -12,18 +12,18 @@ from ..elimination.structures import NO_EDGE
 from .rules import GameState, degrees, edges_by_structure, legal_actions, summed_over_products
 from .tables import GameTables
 
-# What is told of both sides stands side by side: first before, then after the vertex.
+# Features of both sides are adjacent: first the side before the vertex, then the side after it.
 FEATURES = (
     "price", "relative_price", "slack", "bound", "tight", "predecessors", "successors", "one_predecessor",
     "one_successor", "created", "merged", "grown", "change_before", "change_after", "change", "inputs_before",
     "outputs_after", "depth", "height", "distance", "remaining",
 )  # fmt: skip
-# What reverse mode pays per vertex is described as the logarithm of this, plus one.
+# The mean price per vertex in reverse mode is encoded as the logarithm of this plus one.
 UNITS = 4.0
 
 
 def describe(tables: GameTables, state: GameState) -> Array:
-    """float32[intermediates, features], in the order of `FEATURES`; zeros for vertices that are gone."""
+    """float32[intermediates, features], in the order of `FEATURES`. Eliminated vertices have zeros."""
     sizes, alive = tables.sizes, legal_actions(tables, state)
     unit = tables.reference / (UNITS * jnp.maximum(jnp.sum(tables.intermediate), 1))
     structures, (incoming, outgoing) = edges_by_structure(tables, state), degrees(tables, state)
@@ -57,10 +57,10 @@ def describe(tables: GameTables, state: GameState) -> Array:
 
 
 def _effects(present: Array, price: Array, inputs: int) -> tuple[Array, Array, Array]:
-    """For each vertex: how many products of its elimination meet an edge that is there, and by how much the prices of
-    its predecessors and of its successors change.
+    """Per vertex, the number of products of its elimination that meet an existing edge, and changes of prices.
 
-    Prices are taken to be proportional to the number of edges on either side, as they are between scalars.
+    The latter are the total changes of the prices of its predecessors and of its successors. Prices are assumed to be
+    proportional to the number of edges on either side, as they are between scalars.
     """
     vertices = len(price)
     incoming, outgoing = present[:vertices], present[:, inputs:]

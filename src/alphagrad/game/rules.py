@@ -1,13 +1,13 @@
-"""VertexGame: vertex elimination as a game for one player, in pure JAX.
+"""VertexGame: vertex elimination as a single-player game, in pure JAX.
 
-A move eliminates an intermediate vertex; it costs what `graphax.Plan` counts for that elimination. All functions
-can be jitted, scanned and mapped, over states as well as over the tables of several graphs:
+A move eliminates an intermediate vertex. It costs what `graphax.Plan` counts for that elimination. All functions can be
+jitted, scanned and mapped, over states as well as over the tables of several graphs:
 
     tables = make_tables(graph, counting="raw")
     state, costs = jax.jit(play)(tables, jnp.arange(len(graph.intermediates)))
 
-Coefficients that are known beforehand are followed in single precision, where `graphax` has double. That decides only
-whether folded counting takes a coefficient for plus or minus one, and whether two are equal.
+Known coefficients are tracked in single precision, where `graphax` uses double. This only affects whether folded
+counting treats a coefficient as plus or minus one, and whether two coefficients are equal.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,14 +33,14 @@ _STRUCTURE = MOST_STRUCTURES - 1
 
 
 class GameState(NamedTuple):
-    """A graph on its way to becoming bipartite.
+    """A graph during elimination, on its way to becoming bipartite.
 
     Attributes:
-        edges: int32[rows, columns], the structure of every edge; 0 where there is none.
-        scale: float32[rows, columns], its known coefficient; 1 for edges with values and 0 for none.
-        eliminated: bool[intermediates].
-        cost: what all moves so far cost.
-        steps: how many moves there were.
+        edges: int32[rows, columns], the structure of every edge; 0 for no edge.
+        scale: float32[rows, columns], the known coefficient of every edge; 1 for edges with values and 0 for no edge.
+        eliminated: bool[intermediates], whether each vertex is eliminated.
+        cost: the cost of all moves so far.
+        steps: the number of moves so far.
     """
 
     edges: Array
@@ -51,31 +51,31 @@ class GameState(NamedTuple):
 
 
 def init(tables: GameTables) -> GameState:
-    """The graph with all its vertices."""
+    """The initial state: the graph with all its vertices."""
     return GameState(
         tables.edges, tables.scale, jnp.zeros_like(tables.intermediate), jnp.float32(0.0), jnp.asarray(0, jnp.int32)
     )
 
 
 def legal_actions(tables: GameTables, state: GameState) -> Array:
-    """bool[intermediates]: the vertices that are still there."""
+    """bool[intermediates]: the vertices that are not eliminated yet."""
     return tables.intermediate & ~state.eliminated
 
 
 def is_over(tables: GameTables, state: GameState) -> Array:
-    """Whether the graph is bipartite: all that is left are edges from inputs to outputs."""
+    """Whether the graph is bipartite, with only edges from inputs to outputs left."""
     return ~jnp.any(legal_actions(tables, state))
 
 
 def step(tables: GameTables, state: GameState, action: ArrayLike) -> tuple[GameState, Array]:
-    """Eliminate an intermediate vertex, counted from 0 in ascending order, and return what that costs.
+    """Eliminate an intermediate vertex, counted from 0 in ascending order. Returns the new state and the cost.
 
-    An illegal action (a vertex that is eliminated, padding, out of range) changes nothing and costs nothing.
+    An illegal action (an eliminated vertex, padding, out of range) changes nothing and costs nothing.
     """
     chosen = (jnp.arange(len(tables.intermediate)) == action) & legal_actions(tables, state)
     legal, vertex = jnp.any(chosen), jnp.argmax(chosen)
     column = vertex + tables.sizes.inputs
-    # Without incoming and outgoing edges there are no products, so an illegal action takes none.
+    # Without incoming and outgoing edges there are no products, so an illegal action makes none.
     outgoing, incoming = state.edges[:, column] * legal, state.edges[vertex] * legal
     known = state.scale[:, column, None] * state.scale[vertex]
     fill, factor, cost = _compose(tables, outgoing, incoming, known)
@@ -93,11 +93,11 @@ def step(tables: GameTables, state: GameState, action: ArrayLike) -> tuple[GameS
 
 
 def _compose(tables: GameTables, outgoing: Array, incoming: Array, known: Array) -> tuple[Array, Array, Array]:
-    """The structure and coefficient of every product of an outgoing and an incoming edge, and what all of them cost."""
+    """The structures and coefficients of all products of an outgoing and an incoming edge, and their cost."""
     pair = outgoing[:, None] * tables.sizes.structures + incoming
     packed = _look_up(tables.product, pair)
     fill = packed & _STRUCTURE
-    # A coefficient beyond single precision is infinite, and infinity times the zero of no edge would be no number.
+    # A coefficient beyond single precision is infinite, and infinity times the zero of no edge would be NaN.
     factor = jnp.where(fill == NO_EDGE, 0.0, known * (packed >> packed_as.FACTOR_SHIFT).astype(jnp.float32))
     free = ((packed & packed_as.IF_SCALED) != 0) & (jnp.abs(factor) == 1.0)
     charged = jnp.where(free, 0.0, _look_up(tables.multiplications, pair))
@@ -107,7 +107,7 @@ def _compose(tables: GameTables, outgoing: Array, incoming: Array, known: Array)
 
 
 def _add(tables: GameTables, state: GameState, fill: Array, factor: Array) -> tuple[Array, Array, Array]:
-    """All edges after adding the products, their coefficients, and what that costs."""
+    """All edges after adding the products, their coefficients, and the cost of adding."""
     packed = _look_up(tables.sum, state.edges * tables.sizes.structures + fill)
     equal = state.scale == factor
     edges = jnp.where(equal, packed >> packed_as.STRUCTURE_BITS, packed) & _STRUCTURE
@@ -124,7 +124,7 @@ def _look_up(table: Array, index: Array) -> Array:
 
 
 def _outside(tables: GameTables, vertices: Array) -> Array:
-    """bool[rows, columns]: the edges that have no end among the given intermediate vertices."""
+    """bool[rows, columns]: the edges with no end among the given intermediate vertices."""
     sizes = tables.sizes
     as_target = jnp.pad(vertices, (0, sizes.outputs))
     as_source = jnp.pad(vertices, (sizes.inputs, 0))
@@ -134,9 +134,9 @@ def _outside(tables: GameTables, vertices: Array) -> Array:
 def observe(tables: GameTables, state: GameState) -> Array:
     """The extended adjacency tensor, float32[5, rows, columns].
 
-    For every edge: the sparsity type (`graphax.sparsity_type`), the two sizes of its source, and the two of its
-    target; zeros for no edge. Blocks with more than two axes on a side have type `OTHER_TYPE` = 11, and all axes of a
-    side but the last count as one. Rows and columns of eliminated vertices have type `ELIMINATED_TYPE` = -11.
+    Each edge has its sparsity type (`graphax.sparsity_type`), the two sizes of its source, and the two sizes of its
+    target; all are zero for no edge. Blocks with more than two axes on a side have type `OTHER_TYPE` = 11, and all axes
+    of a side but the last count as one. Rows and columns of eliminated vertices have type `ELIMINATED_TYPE` = -11.
     """
     types = _look_up(tables.types, 2 * state.edges + (state.scale == 1.0))
     types = jnp.where(_outside(tables, state.eliminated), types, float(ELIMINATED_TYPE))
@@ -145,7 +145,7 @@ def observe(tables: GameTables, state: GameState) -> Array:
 
 
 def prices(tables: GameTables, state: GameState) -> Array:
-    """float32[intermediates]: what eliminating each vertex now is charged for multiplications, its Markowitz degree.
+    """float32[intermediates]: the charge for the multiplications of eliminating each vertex now, its Markowitz degree.
 
     With folded counting, factors of plus or minus one are charged here as well.
     """
@@ -153,23 +153,23 @@ def prices(tables: GameTables, state: GameState) -> Array:
 
 
 def summed_over_products(table: Array, incoming: Array, outgoing: Array) -> Array:
-    """For each vertex, the sum of a table's entries over all products of its elimination; see `edges_by_structure`."""
+    """Per vertex, the sum of table entries over all products of its elimination; see `edges_by_structure`."""
     return jnp.einsum("vo,oi,vi->v", outgoing, table, incoming)
 
 
 def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
-    """How many incoming and outgoing edges each intermediate vertex has."""
+    """The numbers of incoming and of outgoing edges of each intermediate vertex."""
     sizes = tables.sizes
     present = state.edges != NO_EDGE
     return jnp.sum(present[: sizes.intermediates], 1), jnp.sum(present[:, sizes.inputs :], 0)
 
 
 def edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Array]:
-    """How many incoming and outgoing edges of each structure a vertex has, float32[intermediates, structures]."""
+    """The numbers of incoming and outgoing edges by structure, of shape float32[intermediates, structures]."""
     sizes = tables.sizes
     none = jnp.zeros((sizes.intermediates, sizes.structures), jnp.float32)
     vertices = jnp.arange(sizes.intermediates)[:, None]
-    # Places without an edge are most of them; beyond the end of the table they cost nothing.
+    # Most places have no edge. An index beyond the end of the table drops them at no cost.
     edges = jnp.where(state.edges == NO_EDGE, sizes.structures, state.edges)
     incoming = none.at[vertices, edges[: sizes.intermediates]].add(1.0, mode="drop")
     outgoing = none.at[vertices, edges[:, sizes.inputs :].T].add(1.0, mode="drop")
@@ -177,13 +177,13 @@ def edges_by_structure(tables: GameTables, state: GameState) -> tuple[Array, Arr
 
 
 def play(tables: GameTables, order: ArrayLike) -> tuple[GameState, Array]:
-    """Take all actions of ``order``, one after another: the last state, and what each action cost."""
+    """Take all actions of ``order`` in turn. Returns the last state, and the cost of each action."""
     return jax.lax.scan(lambda state, action: step(tables, state, action), init(tables), jnp.asarray(order))
 
 
 @dataclass(frozen=True, eq=False)
 class VertexGame:
-    """A graph with its tables, for those who think in vertex numbers."""
+    """A graph with its tables, for use with vertex numbers."""
 
     graph: ComputationGraph
     tables: GameTables
@@ -211,7 +211,7 @@ class VertexGame:
         return tuple(self.graph.intermediates[action] for action in np.asarray(actions).tolist())
 
     def cost(self, vertices: Iterable[int]) -> float:
-        """What eliminating these vertices costs, in this order."""
+        """The cost of eliminating these vertices, in this order."""
         return float(_play(self.tables, self.actions(vertices))[0].cost)
 
 

@@ -1,8 +1,8 @@
 """The static part of `alphagrad.game`: a graph and the algebra of its structures as arrays of fixed sizes.
 
-Rows are the vertices that edges lead to (intermediates, then outputs), columns those they come from (inputs, then
-intermediates), each in ascending order of their kind. Numbers of structures index the tables of products and sums,
-whose entries are packed into single integers, because a step of the game spends its time looking things up.
+Rows are the targets of edges (intermediates, then outputs) and columns are the sources (inputs, then intermediates),
+each kind in ascending order. Structure numbers index the tables of products and sums. The entries of these tables are
+packed into single integers, because lookups dominate the time of a step of the game.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,13 @@ from ..errors import AlphagradError
 
 OTHER_TYPE = 11
 
-# A product: the structure, whether multiplications depend on the coefficient, the factor.
+# A product: its structure, whether its multiplications depend on the coefficient, and its factor.
 STRUCTURE_BITS = 12
 IF_SCALED = 1 << STRUCTURE_BITS
 FACTOR_SHIFT = STRUCTURE_BITS + 1
 MOST_FACTOR = 1 << (31 - FACTOR_SHIFT)
-# A sum: the structures for different and for equal coefficients, what becomes of the coefficient, if it is computed.
+# A sum: its structures for different and for equal coefficients, what becomes of the coefficient, and if it is
+# computed.
 ADDS = 1 << 24
 KEEPS = 1 << 25
 COMPUTED_IF_EQUAL = 1 << 26
@@ -40,7 +41,7 @@ assert MOST_STRUCTURES == 1 << STRUCTURE_BITS
 
 
 class Sizes(NamedTuple):
-    """How many inputs, intermediates, outputs and structures (with "no edge") the arrays of a game have room for."""
+    """The numbers of inputs, intermediates, outputs and structures (including "no edge") that a game has room for."""
 
     inputs: int
     intermediates: int
@@ -49,26 +50,26 @@ class Sizes(NamedTuple):
 
 
 class GameTables(NamedTuple):
-    """What a game needs to know of its graph; a pytree of arrays.
+    """The data that a game needs about its graph, as a pytree of arrays.
 
     Attributes:
-        edges: int32[rows, columns], the structure of every edge at the start; 0 where there is none.
-        scale: float32[rows, columns], its known coefficient; 1 for edges with values and 0 for none.
+        edges: int32[rows, columns], the structure of every edge at the start; 0 for no edge.
+        scale: float32[rows, columns], the known coefficient of every edge; 1 for edges with values and 0 for no edge.
         intermediate: bool[intermediates], False for padding.
-        product: int32[structures, structures], packed results of composing.
-        multiplications: float32[structures, structures], what the multiplications of a product are charged.
-        sum: int32[structures, structures], packed results of adding.
-        additions: float32[structures, structures], what the additions of a product are charged. Empty if they are free.
-        stored: float32[structures], what adding two edges to one of this structure is charged. Empty if it is free.
-        types: float32[structures, 2], the sparsity type for other coefficients, and for 1.
+        product: int32[structures, structures], the packed results of composing.
+        multiplications: float32[structures, structures], the charge for the multiplications of a product.
+        sum: int32[structures, structures], the packed results of adding.
+        additions: float32[structures, structures], the charge for the additions of a product. Empty if they are free.
+        stored: float32[structures], the charge for adding two edges if the sum has this structure. Empty if it is free.
+        types: float32[structures, 2], the sparsity type for coefficients other than 1, and for coefficient 1.
         shapes: float32[structures, 4], the sizes of a block.
-        extents: float32[structures], the logarithm of how many numbers an edge of this structure stores.
-        created: float32[structures, structures], how many numbers the result of a product stores.
-        bounds: float32[intermediates], what eliminating each vertex costs at least, whatever comes before it.
-        places: float32[intermediates, 3], the longest way from an input and to an output, relative to the longest of
-            all vertices; and the way from where the cheaper of forward and reverse mode begins, weighed by how much
-            cheaper that mode is.
-        reference: float32[], what reverse mode costs, but at least 1. A unit in which costs are about 1.
+        extents: float32[structures], the logarithm of the number of values that an edge of this structure stores.
+        created: float32[structures, structures], the number of values that the result of a product stores.
+        bounds: float32[intermediates], a lower bound on the cost of eliminating each vertex, in every order.
+        places: float32[intermediates, 3], the lengths of the longest paths from an input and to an output, relative to
+            the longest of all vertices; and the distance from the end where the cheaper of forward and reverse mode
+            begins, weighted by how much cheaper that mode is.
+        reference: float32[], the cost of reverse mode, but at least 1. A unit in which costs are about 1.
     """
 
     edges: Array
@@ -89,7 +90,7 @@ class GameTables(NamedTuple):
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes of one game, also of tables that are stacked."""
+        """The sizes of one game, also for stacked tables."""
         rows, columns = self.edges.shape[-2:]
         intermediates = self.intermediate.shape[-1]
         return Sizes(columns - intermediates, intermediates, rows - intermediates, self.product.shape[-1])
@@ -116,9 +117,9 @@ def make_tables(
 
     Args:
         counting: ``"raw"`` (every product of two edges, as in the literature) or ``"folded"`` (what is executed).
-        minimize: what a step costs: ``"multiplications"``, ``"operations"`` (with additions), or a pair of weights for
-            multiplications and additions. Costs are exact up to 2**24 if the weights are whole numbers.
-        sizes: room for a larger graph; `common_sizes` makes tables that can be stacked.
+        minimize: the cost of a step: ``"multiplications"``, ``"operations"`` (including additions), or a pair of
+            weights for multiplications and additions. Costs are exact up to 2**24 if the weights are whole numbers.
+        sizes: room for a larger graph. Use `common_sizes` for tables that can be stacked.
 
     Raises:
         AlphagradError: if the graph does not fit, or takes on too many structures.
@@ -200,7 +201,7 @@ def _products(table: StructureTable, counting: str, room: int) -> tuple[np.ndarr
 
 def _sums(table: StructureTable, room: int) -> np.ndarray:
     packed = np.zeros((room, room), np.int64)
-    # Where there is nothing to add, coefficients add up all the same, since those of no edge are zero.
+    # If there is nothing to add, coefficients still add up, since those of no edge are zero.
     packed[NO_EDGE, NO_EDGE] = ADDS
     for number, structure in table.numbered():
         alone = number | number << STRUCTURE_BITS | ADDS * (structure.scale is not None)
@@ -262,7 +263,7 @@ def _type(structure: AnyEdge) -> int:
 
 
 def _two_sizes(shape: tuple[int, ...]) -> tuple[int, int]:
-    """The sizes of a matrix; a vector is a column, and of more axes all but the last are taken together."""
+    """The sizes of a matrix. A vector is a column; with more axes, all but the last are combined."""
     if len(shape) <= 2:
         first, second = (*shape, 1, 1)[:2]
         return first, second

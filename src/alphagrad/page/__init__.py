@@ -1,1 +1,1 @@
-"""Graphs and orders to look at: a page of its own, and drawings for papers."""
+"""Views of graphs and orders: a self-contained page, and drawings for papers."""

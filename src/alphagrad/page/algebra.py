@@ -1,7 +1,7 @@
-"""The table by which the page eliminates vertices itself.
+"""The table with which the page itself eliminates vertices.
 
 On the page an edge is a pair: the number of its structure without the known coefficient, and that coefficient, or none
-where there are values. What products and sums do to both is in a `StructureTable`.
+if there are values. A `StructureTable` holds the effects of products and sums on both.
 """
 
 from math import isfinite
@@ -12,14 +12,14 @@ from graphax import ComputationGraph
 from ..elimination.structures import StructureTable, closed_table
 from ..errors import AlphagradError
 
-# Tables beyond this size take long to find and to load; the page then shows the given orders only.
+# Larger tables take long to find and to load; the page then shows the given orders only.
 MOST_ENTRIES = 20_000
-# How the coefficient of a sum comes from those of the summands, if both are known.
+# How the coefficient of a sum follows from those of the summands, if both are known.
 NEW_VALUES, ADDS, KEEPS = 0, 1, 2
 
 
 def described(structures: StructureTable) -> list[list[Any]]:
-    """For each structure: the name of its values, if it has any, its labels, and how many numbers it holds."""
+    """Per structure, the name of its values, if any, its labels, and the number of values that it stores."""
     rows: list[list[Any]] = []
     for _, structure in structures.numbered():
         values, bracket, labels = str(structure).partition("[")
@@ -28,15 +28,15 @@ def described(structures: StructureTable) -> list[list[Any]]:
 
 
 def algebra_of(graph: ComputationGraph, counting: str, structures: StructureTable) -> dict[str, Any]:
-    """All products and sums that can occur in a graph, or why that is ``unavailable``.
+    """All products and sums that can occur in a graph, or the reason why they are ``unavailable``.
 
-    Numbers are those of the page's ``structures``, to which those of the graph are added, counted from 0.
+    Numbers are those of the page's ``structures``, counted from 0. Structures of the graph are added to them.
 
     Returns:
         products: rows of outer and inner structure, the result or -1 for zero, the factor that summation contributes,
-            multiplications, whether those are free if the coefficient is plus or minus one, additions.
-        sums: rows of two structures, the result if coefficients are equal and if not, additions in either case, and how
-            the coefficient comes about.
+            multiplications, whether those are free if the coefficient is plus or minus one, and additions.
+        sums: rows of two structures, the results for equal and for different coefficients, additions in either case,
+            and how the coefficient is computed.
     """
     if not all(s.scale is None or isfinite(s.scale) for s in graph.edges.values()):
         return {"unavailable": "a coefficient of the graph is infinite or no number"}

@@ -21,9 +21,9 @@ from .view import View, way_of
 def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
     """Everything that the page shows of one function.
 
-    An edge is four numbers: target, source, its place in ``structures``, and its coefficient, null where it has
-    values. Lists of edges are flat. The bodies of loops are such data themselves; an order has a row for each loop that
-    it passes: the vertex, the place of the body, and how it is passed.
+    An edge is four numbers: target, source, its index in ``structures``, and its coefficient, which is null if it has
+    values. Lists of edges are flat. The bodies of loops are such data themselves. An order has a row per loop that it
+    passes: the vertex, the index of the body, and how it is passed.
     """
     structures = StructureTable(coefficients=False)
     graph = view.graph
@@ -66,7 +66,7 @@ def _vertex(vertex: Vertex, place: tuple[float, float]) -> dict[str, Any]:
 
 
 def source_of(vertex: Vertex) -> tuple[str, str]:
-    """The place in the user's code that computes a vertex, without the folders that lead there, and the line itself."""
+    """The place in the user's code that computes a vertex, without folders, and the line of code itself."""
     parts = re.match(r"(.*?):(\d+)(?::\d+)?(?: \((.*)\))?$", vertex.source)
     if parts is None:
         return "", ""
@@ -97,7 +97,7 @@ def _flat(edges: Iterable[tuple[Edge, AnyEdge]], structures: StructureTable) -> 
 
 
 def _coefficient(structure: AnyEdge) -> float | str | None:
-    """A number where JSON has it; what is infinite or no number is text."""
+    """The coefficient as a JSON number; infinities and NaN as text."""
     scale = structure.scale
     if scale is None or not isfinite(scale):
         return scale if scale is None else str(scale)

@@ -16,7 +16,7 @@ RADIUS = 13
 
 
 def as_svg(replay: Replay, step: int) -> str:
-    """The graph after ``step`` eliminations. Fill-in is red; vertices that are gone are dots."""
+    """The graph after ``step`` eliminations. Fill-in is red; eliminated vertices are dots."""
     layout = lay_out(replay.graph)
     edges = replay.edges_after(step)
     gone = replay.order.vertices[:step]
@@ -42,7 +42,7 @@ def as_svg(replay: Replay, step: int) -> str:
 
 
 def _path(layout: Placement, target: int, source: int, original: bool) -> str:
-    """A smooth curve from left to right that is horizontal at both ends and never swings beyond its points."""
+    """A smooth curve from left to right that is horizontal at both ends and never overshoots its points."""
     bends = layout.bends.get((target, source), ()) if original else ()
     (x, y), (across, down) = layout.places[source], layout.places[target]
     points = [(x + RADIUS, y), *bends, (across - RADIUS, down)]
@@ -56,7 +56,7 @@ def _path(layout: Placement, target: int, source: int, original: bool) -> str:
 
 
 def _slope(before: Point, point: Point, after: Point) -> float:
-    """The harmonic mean of the slopes on both sides; none where the curve turns."""
+    """The harmonic mean of the slopes on both sides; zero where the curve turns."""
     (x, y), (across, down), (farther, lower) = before, point, after
     first, second = (down - y) / (across - x), (lower - down) / (farther - across)
     return 0.0 if first * second <= 0 else 2 * first * second / (first + second)
@@ -84,7 +84,7 @@ def _short(text: str, most: int = 13) -> str:
 
 
 def as_dot(replay: Replay, step: int) -> str:
-    """The same for Graphviz, with the structures of edges as labels."""
+    """Like `as_svg`, for Graphviz, with the structures of edges as labels."""
     gone = set(replay.order.vertices[:step])
     lines = ["digraph {", "  rankdir=LR;", '  node [shape=circle, fontname="Helvetica", style=filled];']
     for number, vertex in replay.graph.vertices.items():

@@ -1,4 +1,4 @@
-"""A page as one file: the data, the style and the scripts, with nothing to load from elsewhere."""
+"""A page as one file: data, style and scripts, with nothing to load from elsewhere."""
 
 import json
 from collections.abc import Sequence
@@ -7,19 +7,19 @@ from importlib import resources
 from typing import Any
 
 STYLE = "page.css"
-# In this order: what comes later uses what comes before.
+# In this order: later scripts use earlier ones.
 SCRIPTS = ("state.js", "graph.js", "chart.js", "details.js", "tables.js", "page.js")
 
 
 def as_html(targets: Sequence[dict[str, Any]], title: str, step: int = 0) -> str:
-    """The page for the data of one function or more; ``step`` is where it opens."""
+    """The page for the data of one or more functions. ``step`` is the step at which it opens."""
     data = json.dumps({"title": title, "step": step, "targets": list(targets)}, ensure_ascii=False, allow_nan=False,
                       separators=(",", ":"))  # fmt: skip
     scripts = "\n".join(_asset(name) for name in SCRIPTS)
     parts = {
         "TITLE": escape(title),
         "STYLE": _asset(STYLE),
-        # Nothing inside the data may end the element that it is in.
+        # Nothing inside the data may end the element that contains it.
         "DATA": data.replace("<", "\\u003c"),
         "SCRIPT": f'"use strict";\n(() => {{\n{scripts}\n}})();',
     }

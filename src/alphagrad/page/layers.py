@@ -1,7 +1,7 @@
-"""Which layer of a drawing a vertex is in, and in what order the vertices of a layer are.
+"""Assignment of vertices to the layers of a drawing, and the order of vertices within each layer.
 
-Edges that span several layers are taken apart: a joint in each layer between, so that they take part in the ordering
-and know where to pass. Everything depends on the graph alone.
+Edges that span several layers get a joint in each layer between, so that they take part in the ordering and have a
+place to pass. The result depends on the graph alone.
 """
 
 from bisect import bisect_right, insort
@@ -13,7 +13,7 @@ from itertools import pairwise
 from graphax.graph import ComputationGraph, Edge
 
 SWEEPS = 24
-# Beyond this many joints, edges are drawn straight.
+# With more joints than this, edges are drawn straight.
 MOST_JOINTS = 20_000
 
 Node = int | tuple[int, int, int]
@@ -22,11 +22,11 @@ Neighbours = Mapping[Node, Sequence[Node]]
 
 @dataclass(frozen=True)
 class Layers:
-    """Vertices and joints (target, source, layer) in layers, each in the order it is drawn in.
+    """Vertices and joints (target, source, layer) in layers, each in drawing order.
 
     Attributes:
         rows: the nodes of each layer.
-        chains: the nodes that an edge passes, from source to target.
+        chains: the nodes that each edge passes, from source to target.
     """
 
     rows: tuple[tuple[Node, ...], ...]
@@ -34,7 +34,7 @@ class Layers:
 
 
 def in_layers(graph: ComputationGraph) -> Layers:
-    """Inputs first, outputs last, every edge forward, few crossings."""
+    """Layers with inputs first, outputs last, every edge pointing forward, and few crossings."""
     layer = _assigned(graph)
     chains = _chains(graph, layer)
     rows: list[list[Node]] = [[] for _ in range(max(layer.values()) + 1)]
@@ -48,7 +48,7 @@ def in_layers(graph: ComputationGraph) -> Layers:
 
 
 def _assigned(graph: ComputationGraph) -> dict[Node, int]:
-    """Layers by the longest path from an input; vertices with more successors than predecessors move to those."""
+    """Layers by the longest path from an input. Vertices with more successors than predecessors move to the former."""
     before, after = neighbours_of((source, target) for target, source in sorted(graph.edges))
     layer: dict[Node, int] = {}
     for vertex in sorted(graph.vertices):
@@ -63,7 +63,7 @@ def _assigned(graph: ComputationGraph) -> dict[Node, int]:
 
 
 def neighbours_of(chains: Iterable[Sequence[Node]]) -> tuple[Neighbours, Neighbours]:
-    """What stands before and what after each node, in its chains."""
+    """The nodes directly before and directly after each node, in its chains."""
     before: dict[Node, list[Node]] = defaultdict(list)
     after: dict[Node, list[Node]] = defaultdict(list)
     for chain in chains:
@@ -83,7 +83,7 @@ def _chains(graph: ComputationGraph, layer: Mapping[Node, int]) -> dict[Edge, tu
 
 
 def _untangled(rows: Sequence[Sequence[Node]], chains: Iterable[Sequence[Node]]) -> tuple[tuple[Node, ...], ...]:
-    """Put nodes between their neighbours, layer by layer, forth and back; the order with fewest crossings is kept."""
+    """Move nodes between their neighbours, back and forth, and keep the order with the fewest crossings."""
     before, after = neighbours_of(chains)
     current = [list(row) for row in rows]
     best, fewest = [list(row) for row in current], _crossings(current, after)
@@ -101,7 +101,7 @@ def _untangled(rows: Sequence[Sequence[Node]], chains: Iterable[Sequence[Node]])
 
 
 def _between(row: Sequence[Node], neighbours: Neighbours, place: Mapping[Node, int]) -> list[Node]:
-    """A row by the mean place of neighbours; nodes without any stay about where they are."""
+    """A row sorted by the mean place of neighbours. Nodes without neighbours stay about where they are."""
 
     def wanted(at: int, node: Node) -> float:
         places = [place[n] for n in neighbours[node] if n in place]
@@ -112,7 +112,7 @@ def _between(row: Sequence[Node], neighbours: Neighbours, place: Mapping[Node, i
 
 
 def _crossings(rows: Sequence[Sequence[Node]], after: Neighbours) -> int:
-    """How many pairs of edges cross: inversions of the targets, listed by source."""
+    """The number of pairs of edges that cross: inversions of the targets, listed by source."""
     total = 0
     for row, following in pairwise(rows):
         place = {node: at for at, node in enumerate(following)}

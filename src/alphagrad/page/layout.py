@@ -1,4 +1,4 @@
-"""Where the vertices of a drawing are, and along which points its edges go."""
+"""The positions of the vertices of a drawing, and the points along which its edges run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from .layers import Layers, Neighbours, Node, in_layers, neighbours_of
 MARGIN = 40.0
 # Room for the names of inputs.
 LEFT = 82.0
-# What a drawing should be, width by height, as far as distances between vertices allow.
+# The desired ratio of width to height, as far as distances between vertices allow.
 ASPECT = 2.1
 ACROSS, DOWN = (48.0, 240.0), (38.0, 72.0)
-# Small graphs are drawn about as wide, if they have few enough vertices to be so far apart.
+# The desired width of small graphs, if their vertices can be this far apart.
 WIDE = 800.0
 # A joint needs less room than a vertex.
 THIN = 0.42
@@ -28,9 +28,9 @@ class Placement:
     """A drawing from left to right.
 
     Attributes:
-        width, height: of the whole, with a margin.
-        places: of the vertices.
-        bends: the points between source and target that an edge of the original graph passes, where it has any.
+        width, height: the size of the drawing, including a margin.
+        places: the positions of the vertices.
+        bends: the points between source and target that an edge of the original graph passes, if any.
     """
 
     width: float
@@ -40,7 +40,7 @@ class Placement:
 
 
 def lay_out(graph: ComputationGraph) -> Placement:
-    """The drawing of a graph: deterministic, and of a shape that fits a screen where that is possible."""
+    """The drawing of a graph. It is deterministic, and fits a screen if possible."""
     if not graph.vertices:
         return Placement(2 * MARGIN, 2 * MARGIN, {}, {})
     layers = in_layers(graph)
@@ -64,7 +64,7 @@ def lay_out(graph: ComputationGraph) -> Placement:
 
 
 def _relaxed(layers: Layers) -> dict[Node, float]:
-    """A height for each node: near the mean of its neighbours, in the order of its layer, no two too close."""
+    """A height per node: near the mean of its neighbours, in the order of its layer, with a minimum distance."""
     before, after = neighbours_of(layers.chains.values())
     heights: dict[Node, float] = {}
     for row in layers.rows:
@@ -77,7 +77,7 @@ def _relaxed(layers: Layers) -> dict[Node, float]:
 
 
 def _offsets(row: Sequence[Node]) -> list[float]:
-    """How far below the first node each one is at least."""
+    """The minimum distance of each node below the first one."""
     offsets = [0.0]
     for above, below in pairwise(row):
         thin = isinstance(above, tuple) + isinstance(below, tuple)
@@ -88,9 +88,9 @@ def _offsets(row: Sequence[Node]) -> list[float]:
 def _spread(
     row: Sequence[Node], heights: Mapping[Node, float], before: Neighbours, after: Neighbours
 ) -> dict[Node, float]:
-    """The heights nearest to where the nodes want to be, by pooling those that would come too close.
+    """The heights nearest to the desired ones, found by pooling nodes that would come too close.
 
-    Less their offsets, heights must not fall along the row: that is isotonic regression.
+    Heights minus their offsets must not decrease along the row, so this is isotonic regression.
     """
     offsets = _offsets(row)
     pools: list[list[float]] = []

@@ -1,4 +1,4 @@
-"""What an order does to a graph, elimination by elimination."""
+"""The effect of an order on a graph, elimination by elimination."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +14,9 @@ class Move:
     """One elimination.
 
     Attributes:
-        vertex: the one that goes, with all its edges.
-        multiplications, additions: what it takes.
-        edges: those that are new or changed, with their structures afterwards.
+        vertex: the vertex that is eliminated, with all its edges.
+        multiplications, additions: the cost of the elimination.
+        edges: the new or changed edges, with their structures afterward.
     """
 
     vertex: int
@@ -27,12 +27,12 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """An order on a graph, to be looked at step by step.
+    """An order on a graph, to be viewed step by step.
 
     Attributes:
-        name: what people call the order.
-        order, plan, cost: the order, what it stands for, and what that costs.
-        found: where the order is from.
+        name: the display name of the order.
+        order, plan, cost: the order, its plan, and the cost of the plan.
+        found: the origin of the order.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Replay:
         return Replay(name, graph, order, plan.cost(counting), plan, found)
 
     def summary(self) -> dict[str, Any]:
-        """Where the order is from and what it costs, as data."""
+        """The origin and the cost of the order, as data."""
         counts = {name: getattr(self.cost, name) for name in ("multiplications", "additions", "peak")}
         return {"name": self.name, "found": self.found, **counts}
 
@@ -65,7 +65,7 @@ class Replay:
         )
 
     def edges_after(self, step: int) -> dict[Edge, AnyEdge]:
-        """The edges that are left after so many eliminations."""
+        """The edges that are left after ``step`` eliminations."""
         edges = dict(self.graph.edges)
         for move in self.moves[:step]:
             edges = {edge: structure for edge, structure in edges.items() if move.vertex not in edge}

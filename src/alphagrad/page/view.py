@@ -1,4 +1,4 @@
-"""What there is to see of a function: its graph, orders of it, and how low their cost can be."""
+"""A view of a function: its graph, orders of it, and the lower bound on their cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from .replay import Replay
 
 BEST = "best"
 DEFAULT_ORDERS = ("fwd", "rev", "markowitz", BEST)
-# Drawings of more vertices are too dense to read, and pages too slow to enjoy.
+# Drawings with more vertices are too dense to read, and pages too slow.
 MOST_VERTICES = 2000
 
 _NAMES = {"fwd": "forward", "rev": "reverse", "markowitz": "Markowitz"}
@@ -28,14 +28,14 @@ _NAMES = {"fwd": "forward", "rev": "reverse", "markowitz": "Markowitz"}
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A graph with orders to look at.
+    """A graph with orders to view.
 
     Attributes:
-        title: what people call the function.
+        title: the display name of the function.
         counting: how multiplications are counted.
         replays: the orders.
         bound: the lower bound on multiplications.
-        searched: whether a search proved the bound; if not it is from minimum cuts.
+        searched: whether a search proved the bound; if not, it comes from minimum cuts.
         proven: bounds that a search proved, also for bodies of loops.
     """
 
@@ -49,7 +49,7 @@ class View:
 
     @cached_property
     def bodies(self) -> "dict[ComputationGraph, View]":
-        """The bodies of loops that orders pass through, each with what those orders do in a step of it."""
+        """The bodies of loops that orders pass through, each with the orders of one step."""
         titles: dict[ComputationGraph, str] = {}
         replays: dict[ComputationGraph, dict[str, Replay]] = {}
         for replay in self.replays:
@@ -68,7 +68,7 @@ class View:
 
 
 def way_of(passing: Passing) -> str:
-    """Which way derivatives are carried through a loop, in a word."""
+    """The direction in which derivatives are carried through a loop, as a word."""
     return "forward" if passing.forward else "backward"
 
 
@@ -80,12 +80,12 @@ def make_view(
     budget: Any,
     progress: Callable[[Progress], None] | None = None,
 ) -> View:
-    """Find the orders.
+    """Find the orders and the bound of a view.
 
     Args:
-        orders: presets, saved orders (``*.json``), whatever else `graphax.order.resolve` takes, and ``"best"``: what a
-            search finds that starts from the best on record. It may lift the bound, too.
-        budget: of that search.
+        orders: presets, saved orders (``*.json``), anything else that `graphax.Order.of` takes, and ``"best"``: the
+            result of a search that starts from the best order on record. The search may also raise the bound.
+        budget: the budget of that search.
     """
     objective = Objective.of("multiplications", counting)
     check_size(graph)
@@ -134,7 +134,7 @@ def _named(name: Any, graph: ComputationGraph, counting: str) -> Replay:
 
 
 def summary(view: View) -> dict[str, Any]:
-    """What the orders cost, as data."""
+    """The costs of the orders, as data."""
     return {
         "target": view.title,
         "counting": view.counting,

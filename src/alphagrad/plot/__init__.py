@@ -3,8 +3,8 @@
 from alphagrad import plot, search
 
 fig, ax = plot.search_history(search(f, *xs))              # the best cost over time, and the bound
-fig, ax = plot.cost_over_time(f, *xs, budget=2)            # the same of all finders, side by side
-fig, ax = plot.order_comparison(f, *xs)                    # what orders have cost after each elimination
+fig, ax = plot.cost_over_time(f, *xs, budget=2)            # the same for all finders, side by side
+fig, ax = plot.order_comparison(f, *xs)                    # the cost of orders after each elimination
 fig, ax = plot.learning_curve("runs/alphazero-RoeFlux_1d-0")
 fig, ax = plot.batch_scaling("bench.json")
 fig.savefig("figure.svg")

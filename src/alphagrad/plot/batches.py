@@ -1,4 +1,4 @@
-"""Times of benchmarks over batches and sizes."""
+"""Benchmark times over batches and sizes."""
 
 import os
 from pathlib import Path
@@ -11,17 +11,17 @@ from ..agents.run_folder import RunError
 from ..bench.report import read
 from .lines import colour
 
-# Of a panel, of which there is one for each task.
+# The size of a panel. There is one panel per task.
 WIDTH, HEIGHT, MOST_COLUMNS = 4.8, 3.6, 3
 
 
 def batch_scaling(results: str | os.PathLike | dict[str, Any]) -> tuple[Figure, Any]:
-    """Draw the times of a benchmark over batches, or over sizes where these differ; the figure and its axes.
+    """Draw the times of a benchmark over batches, or over sizes if these differ. Returns the figure and its axes.
 
-    Bars reach from the 2.5 to the 97.5 percentile. The axes of several tasks are an array.
+    Bars reach from the 2.5th to the 97.5th percentile. With several tasks, the axes are an array.
 
     Args:
-        results: a file that ``alphagrad bench --save`` wrote, or what it holds.
+        results: a file written by ``alphagrad bench --save``, or its content.
     """
     found = results if isinstance(results, dict) else read(Path(results))
     try:

@@ -1,4 +1,4 @@
-"""Orders: what they have cost after each elimination."""
+"""Orders: their cost after each elimination."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -24,13 +24,13 @@ def order_comparison(
     counting: str = "folded",
     budget: Any = 1.0,
 ) -> tuple[Figure, Any]:
-    """Draw the multiplications up to each elimination along several orders; the figure and its axes.
+    """Draw the multiplications up to each elimination along several orders. Returns the figure and its axes.
 
     Args:
         target, args, argnums, has_aux, simplify, counting: as in `alphagrad.search`.
-        orders: whatever names an order in ``jacve(order=...)``, and ``"best"``: what a search finds that starts from
-            the best order on record.
-        budget: of that search.
+        orders: anything that ``jacve(order=...)`` accepts, and ``"best"``: the result of a search that starts from the
+            best order on record.
+        budget: the budget of that search.
     """
     several = isinstance(orders, Iterable) and not isinstance(orders, str | Order)
     names = list(orders) if several else [orders]
@@ -41,7 +41,7 @@ def order_comparison(
 
 
 def draw_orders(view: View) -> tuple[Figure, Any]:
-    """The same of orders that are there already."""
+    """Like `order_comparison`, for the orders of a view."""
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     for number, replay in enumerate(view.replays):

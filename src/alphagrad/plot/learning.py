@@ -17,7 +17,7 @@ from .lines import STYLES, draw_baselines
 
 @dataclass(frozen=True)
 class Curve:
-    """What is drawn: the metrics of each iteration, and what other orders of the task cost, where that is known."""
+    """The data of a learning curve: the metrics per iteration, and the costs of baseline orders, if known."""
 
     names: list[str]
     objective: str
@@ -26,13 +26,13 @@ class Curve:
 
 
 def learning_curve(run: str | os.PathLike) -> tuple[Figure, Any]:
-    """Draw the best cost and the mean of each iteration over the games played; the figure and its axes.
+    """Draw the best and the mean cost of each iteration over the games played. Returns the figure and its axes.
 
-    With a single task, forward, reverse and Markowitz are horizontal lines. The folder of a run does not say what they
-    cost for functions that do not come with alphagrad; files of results do.
+    With a single task, forward, reverse and Markowitz are horizontal lines. The folder of a run does not contain their
+    costs, so these are only drawn for functions that ship with alphagrad; files of results contain them.
 
     Args:
-        run: the folder of a training run, or a file that ``alphagrad train --results`` wrote.
+        run: the folder of a training run, or a file written by ``alphagrad train --results``.
     """
     path = Path(run)
     curve = _of_folder(path) if path.is_dir() else _of_results(path)
@@ -66,7 +66,7 @@ def _of_results(path: Path) -> Curve:
 
 
 def _known_baselines(name: str, objective: str, digest: str | None = None) -> dict[str, float]:
-    """What forward, reverse and Markowitz cost, if the task is one of ours."""
+    """The costs of forward, reverse and Markowitz, if the task ships with alphagrad."""
     task = (tasks.TASKS | tasks.UNSEEN).get(name)
     graph = task.graph() if task else None
     if graph is None or digest not in (None, graph.digest):

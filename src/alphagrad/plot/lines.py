@@ -1,4 +1,4 @@
-"""What drawings share: colours, and lines that costs are compared with."""
+"""Shared parts of drawings: colours, and lines that costs are compared with."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from matplotlib import color_sequences
 
 _PAIRS = color_sequences["tab20"]
-# Strong colours first, then their pale siblings; grey is left to baselines.
+# Strong colours first, then their pale counterparts; grey is reserved for baselines.
 _COLOURS = [colour for colour in (*_PAIRS[::2], *_PAIRS[1::2]) if len(set(colour)) > 1]
-# Of what forward, reverse and Markowitz cost.
+# The line styles of the baseline costs.
 STYLES = {"forward": ":", "reverse": "--", "markowitz": "-."}
 
 

@@ -11,7 +11,7 @@ from ..finders.result import SearchResult
 from ..finders.search import search
 from .lines import STYLES, colour, draw_baselines, draw_bound
 
-# Seconds at which an axis of times begins; what is known from the start is drawn there.
+# The first second of a time axis; results known from the start are drawn there.
 EARLIEST = 1e-3
 
 
@@ -19,7 +19,7 @@ def search_history(*results: SearchResult, labels: Sequence[str] | None = None) 
     """Draw the best cost over time of searches, and the lower bound. Returns the figure and its axes.
 
     Args:
-        results: what `alphagrad.search` returned. If several searched the same graph, the highest bound is drawn.
+        results: results of `alphagrad.search`. If several searched the same graph, the highest bound is drawn.
         labels: a name for each result; by default the name of its finder.
     """
     if not results:
@@ -37,12 +37,12 @@ def search_history(*results: SearchResult, labels: Sequence[str] | None = None) 
 def cost_over_time(
     target: Any, *args: Any, finders: Iterable[str] | None = None, budget: Any = 2, **options: Any
 ) -> tuple[Figure, Any]:
-    """Draw the best cost over time of several finders on one function, and forward, reverse and Markowitz as lines.
+    """Draw the best cost over time of several finders on one function, with forward, reverse and Markowitz as lines.
 
     Args:
-        target, args: what `alphagrad.search` takes; or results of searches, by the names they are to have.
+        target, args: as in `alphagrad.search`; or a dictionary of search results by display name.
         finders: methods of `alphagrad.search`; by default all finders.
-        budget: of each of them.
+        budget: the budget of each finder.
         options: further arguments of `alphagrad.search`.
     """
     if isinstance(target, Mapping):

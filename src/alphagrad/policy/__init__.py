@@ -1,1 +1,1 @@
-"""A learned greedy: a small network that scores vertices by what stands around them, made for graphs of any size."""
+"""A learned greedy policy: a small network that scores vertices by their surroundings, for graphs of any size."""

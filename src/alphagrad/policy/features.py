@@ -1,7 +1,7 @@
-"""What the policy sees of a vertex: its price, what its elimination does to its neighbours, and where it stands.
+"""The features of a vertex for the policy: its price, the effects of its elimination, and its place.
 
-What changes is local, so that after an elimination only vertices nearby are looked at again. Nothing depends on how
-large the graph is: places are relative to its length, and prices to their mean.
+Changes are local, so after an elimination only vertices nearby are updated. Nothing depends on the size of the graph:
+places are relative to its length, and prices to their mean.
 """
 
 from collections import namedtuple
@@ -16,7 +16,7 @@ from ..elimination.compiling import compiled, inlined
 from ..elimination.kernels import DONE, EDGES, LIVE, NEXT_IN, NEXT_OUT, SOURCE, TARGET, eliminate, price_of, undo
 from ..elimination.problem import Problem
 
-# What is told of both sides stands side by side: first before, then after the vertex.
+# Features of both sides are adjacent: first the side before the vertex, then the side after it.
 DYNAMIC = (
     "price", "slack", "predecessors", "successors", "one_predecessor", "one_successor", "created", "merged", "live",
     "change_before", "change_after", "largest_change", "smallest_change", "cheapest_neighbour", "price_before",
@@ -24,22 +24,22 @@ DYNAMIC = (
 )  # fmt: skip
 STATIC = ("bound", "position", "elements", "inputs", "outputs", "depth", "height")
 FEATURES = (*DYNAMIC, *STATIC)
-# By its name, the place of a feature in a row; the compiler knows these numbers.
+# The index of each feature by name. The compiler knows these numbers.
 AT: Any = namedtuple("Places", FEATURES)(*range(len(FEATURES)))
-# The mean price of a vertex of the whole graph is described as the logarithm of this, plus one.
+# The mean price of a vertex in the whole graph is encoded as the logarithm of this plus one.
 UNITS = 4.0
-# How the price of the cheapest neighbour is described where there is none.
+# The encoded price of the cheapest neighbour if there is none.
 DEAR = 8.0
 
 
 class Facts(NamedTuple):
-    """The facts from which features are made, by vertex.
+    """The data from which features are computed, by vertex.
 
     Attributes:
-        unit: the mean price of a vertex in the whole graph, in which prices are described.
-        bound: what each vertex costs at least.
-        price: what it costs now.
-        features: as described last, [vertices, features].
+        unit: the mean price of a vertex in the whole graph, the unit of prices.
+        bound: the lower bound on the cost of each vertex.
+        price: the current cost of each vertex.
+        features: the features as of the last update, of shape [vertices, features].
     """
 
     unit: np.ndarray
@@ -49,7 +49,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(problem: Problem) -> Facts:
-    """The facts of the whole graph, with prices, before any vertex is described."""
+    """The facts of the whole graph, with prices but before any vertex is described."""
     bound, price = problem.vertex_bounds(), np.zeros(problem.size)
     problem.call(_price_all, price)
     unit = max(float(price.mean()), 1e-3) if problem.size else 1.0
@@ -69,7 +69,7 @@ def _price_all(net, table, prices, into):
 
 
 def _static(graph: ComputationGraph, bound: np.ndarray) -> np.ndarray:
-    """What does not change, in the order of `STATIC`."""
+    """The features that do not change, in the order of `STATIC`."""
     inner = graph.intermediates
     sources: dict[int, list[int]] = {number: [] for number in graph.vertices}
     targets: dict[int, list[int]] = {number: [] for number in graph.vertices}
@@ -91,7 +91,7 @@ def _static(graph: ComputationGraph, bound: np.ndarray) -> np.ndarray:
 
 
 def _looking(inner: Sequence[int], neighbours: dict[int, list[int]]) -> tuple[dict[int, int], dict[int, float]]:
-    """In one direction, how many ends each vertex sees, and the longest way to one of them relative to all others'."""
+    """In one direction, the number of ends that each vertex reaches, and the relative length of its longest path."""
     seen: dict[int, int] = {}
     longest: dict[int, int] = {}
     for number in inner:
@@ -107,7 +107,7 @@ def _looking(inner: Sequence[int], neighbours: dict[int, list[int]]) -> tuple[di
 
 @inlined
 def _compressed(value):
-    """The logarithm of a number of either sign."""
+    """The logarithm of one plus the magnitude of a number, with its sign."""
     return np.log1p(value) if value >= 0 else -np.log1p(-value)
 
 
@@ -118,8 +118,10 @@ def _compressed_price(facts, price):
 
 @compiled
 def _look(net, table, prices, facts, vertex, side):
-    """Write what stands before (``side`` is 0) or after (1) the vertex that was just eliminated. Returns a status and
-    how many neighbours there are."""
+    """Write the features before (``side`` is 0) or after (1) the vertex that was just eliminated.
+
+    Returns a status and the number of neighbours.
+    """
     row, following = facts.features[vertex], NEXT_IN if side == 0 else NEXT_OUT
     degree, ends, change, paid, slack = 0, 0, 0.0, 0.0, 0.0
     edge = net.edges[vertex, following]
@@ -151,8 +153,7 @@ def _look(net, table, prices, facts, vertex, side):
 
 @compiled
 def describe(net, table, prices, facts, vertex):
-    """Write the features of ``vertex`` as the graph is now; the prices of its neighbours must be known. Returns a
-    status."""
+    """Write the current features of ``vertex``. The prices of its neighbours must be known. Returns a status."""
     row, edges, live = facts.features[vertex], net.now[EDGES], net.now[LIVE]
     price = eliminate(net, table, prices, vertex)
     if price < 0:

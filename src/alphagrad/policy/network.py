@@ -1,4 +1,4 @@
-"""The network of the policy, as numbers for the compiled kernels and as a file."""
+"""The network of the policy, as arrays for the compiled kernels and as a file."""
 
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,7 @@ SHIPPED = "weights.safetensors"
 
 
 class Network(NamedTuple):
-    """Two hidden layers and one output: the higher it is, the sooner a vertex is eliminated."""
+    """Two hidden layers and one output. The vertex with the highest output is eliminated first."""
 
     first: np.ndarray
     first_bias: np.ndarray
@@ -47,7 +47,7 @@ def save(network: Network, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Network:
-    """Read a network; one that was made for other features is refused."""
+    """Read a network. Raises if it was made for other features."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -62,14 +62,14 @@ def load(path: str | Path) -> Network:
 
 
 def shipped() -> Network:
-    """The policy that comes with the package."""
+    """The policy that ships with the package."""
     with resources.as_file(resources.files(__package__) / SHIPPED) as path:
         return load(path)
 
 
 @inlined
 def score(network, features, hidden, deeper):
-    """The output of the network; ``hidden`` and ``deeper`` are room to work in."""
+    """The output of the network. ``hidden`` and ``deeper`` are work space."""
     for unit in range(len(hidden)):
         hidden[unit] = network.first_bias[unit]
         deeper[unit] = network.second_bias[unit]

@@ -1,4 +1,4 @@
-"""Playing the policy: eliminate the vertex with the highest score, or draw it, again and again."""
+"""Plays the policy: repeatedly eliminates the vertex with the highest score, or samples it."""
 
 from typing import NamedTuple
 
@@ -11,23 +11,24 @@ from ..elimination.random_numbers import random_unit
 from .features import FEATURES, Facts, describe, facts_of
 from .network import Network, score
 
-# Places in `Game.at`.
+# Indices into `Game.at`.
 PLACE, TOUCHED, PRICED, SCORED = range(4)
 
 
 class Game(NamedTuple):
-    """A game under way; a kernel that is interrupted goes on from it.
+    """A game in progress. An interrupted kernel resumes from it.
 
     Attributes:
-        order: the vertices eliminated so far, and room for the rest.
-        done: whether a vertex is eliminated.
-        touched: vertices to look at again.
+        facts: the data from which features are computed.
+        order: the vertices eliminated so far, with room for the rest.
+        done: whether each vertex is eliminated.
+        touched: the vertices to update.
         seen: by vertex, the move before which it was touched last.
-        near, hidden: room for neighbours, and for the network.
-        scores: by vertex.
-        at: counters, by the places named above.
-        rng: state of the random numbers.
-        log: the features of all vertices before each move, or nothing.
+        near, hidden: work space for neighbours and for the network.
+        scores: the score of each vertex.
+        at: counters, at the indices named above.
+        rng: the state of the random numbers.
+        log: the features of all vertices before each move, or empty.
     """
 
     facts: Facts
@@ -62,7 +63,7 @@ def new_game(problem: Problem, network: Network, seed: int, log: bool = False) -
 
 @compiled
 def look_again(net, table, prices, network, game):
-    """Bring prices, features and scores of touched vertices up to date. Returns a status."""
+    """Update prices, features and scores of touched vertices. Returns a status."""
     while game.at[PRICED] < game.at[TOUCHED]:
         vertex = game.touched[game.at[PRICED]]
         price = price_of(net, table, prices, vertex)
@@ -82,7 +83,7 @@ def look_again(net, table, prices, network, game):
 
 @compiled
 def _touch(game, node):
-    """Note that ``node`` must be looked at again, if it is a vertex that was not noted yet."""
+    """Mark ``node`` for an update, if it is a vertex that is not marked yet."""
     if node < len(game.order) and game.seen[node] != game.at[PLACE]:
         game.seen[node] = game.at[PLACE]
         game.touched[game.at[TOUCHED]] = node
@@ -91,7 +92,7 @@ def _touch(game, node):
 
 @compiled
 def _touch_around(net, game, vertex):
-    """Note the neighbours of the vertex eliminated last, whose prices changed, and theirs, whose features did."""
+    """Mark the neighbours of the vertex eliminated last, whose prices changed, and theirs, whose features changed."""
     game.at[TOUCHED] = game.at[PRICED] = game.at[SCORED] = 0
     count = list_neighbours(net, vertex, game.near[0])
     for number in range(count):
@@ -103,7 +104,7 @@ def _touch_around(net, game, vertex):
 
 @compiled
 def _chosen(game, temperature):
-    """The vertex with the highest score, to which noise is added unless the temperature is zero."""
+    """The vertex with the highest score. Noise is added to scores unless the temperature is zero."""
     chosen, highest = -1, -np.inf
     for vertex in range(len(game.order)):
         if not game.done[vertex]:
@@ -124,7 +125,7 @@ def _record(game, place):
 
 @compiled
 def play(net, table, prices, network, game, temperature):
-    """Play to the end. Returns a status; called again, it goes on where it was interrupted."""
+    """Play to the end. Returns a status. When called again, it resumes where it was interrupted."""
     while net.now[DEPTH] < game.at[PLACE]:
         eliminate(net, table, prices, game.order[net.now[DEPTH]])
     while game.at[PLACE] < len(game.order):
@@ -147,7 +148,7 @@ def play(net, table, prices, network, game, temperature):
 
 
 def policy_order(problem: Problem, network: Network, seed: int = 0, temperature: float = 0.0) -> np.ndarray:
-    """An order that the policy plays; at temperature zero it is always the same."""
+    """An order that the policy plays. At temperature zero it is deterministic."""
     game = new_game(problem, network, seed)
     problem.call(play, network, game, temperature)
     return game.order

@@ -1,7 +1,7 @@
-"""What the policy answers: the cheapest of its game and of simple orders, after a few sweeps of moves.
+"""The final order of the policy: the cheapest of its game and of simple orders, after a few sweeps of moves.
 
-A network that looks at one vertex and its neighbours cannot see that forward order is right for one part of a graph
-and reverse order for the other. Moving vertices within a whole order can, and compiled moves take microseconds.
+A network that looks at one vertex and its neighbours cannot see that forward order is right for one part of a graph and
+reverse order for the other. Moving vertices within a whole order can find this, and compiled moves take microseconds.
 """
 
 from contextlib import suppress
@@ -15,15 +15,15 @@ from ..elimination.walk import ATTEMPTS, COLD, REACH, mean_price, new_walk, swee
 from .network import Network
 from .play import policy_order
 
-# The fewest sweeps over the order, and the fewest moves of all sweeps, which give small graphs more of them. More find
-# more; these leave time to play 100 vertices in less than 20 ms.
+# The minimum number of sweeps over the order, and of moves in all sweeps, which gives small graphs more sweeps. More
+# moves find better orders; these leave time to play 100 vertices in less than 20 ms.
 SWEEPS, MOVES = 6, 2400
 # The temperature of the first sweep, relative to the mean price of an elimination.
 WARM = 0.4
 
 
 def answer(problem: Problem, network: Network) -> np.ndarray:
-    """An order that is never dearer than the policy's game, Markowitz's order, forward or reverse; always the same."""
+    """An order that never costs more than the policy's game, Markowitz, forward or reverse order. Deterministic."""
     orders = [problem.nodes(preset_vertices(name, problem.graph)) for name in BASELINES]
     with suppress(TooLarge):
         orders.append(policy_order(problem, network))
@@ -34,7 +34,7 @@ def answer(problem: Problem, network: Network) -> np.ndarray:
 
 
 def polished(problem: Problem, order: np.ndarray) -> np.ndarray:
-    """The best order that a few sweeps of moves come to from ``order``."""
+    """The best order that a few sweeps of moves reach from ``order``."""
     if problem.size < 2:
         return order
     walk, scale = new_walk(problem, order, 0), mean_price(problem, order)

@@ -1,1 +1,1 @@
-"""Orders that are fast: a model of what kernels take on this machine, and a search that ends with the clock."""
+"""Fast orders: a model of kernel run times on this machine, and a search that ends with measurements."""

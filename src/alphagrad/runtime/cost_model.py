@@ -1,8 +1,8 @@
-"""What kernels take on this machine: a price for each kind of work, measured once and kept.
+"""The run time of kernels on this machine: a price per kind of work, measured once and stored.
 
 The prices of divisions and elementary functions come from kernels that do little else. Arithmetic, loads and stores,
-and values that do not fit the registers overlap in time, so their prices are fitted to kernels of the kind that
-matters: Jacobians of two tasks in many orders.
+and values that do not fit the registers overlap in time. So their prices are fitted to typical kernels: Jacobians of
+two tasks in many orders.
 """
 
 import json
@@ -30,8 +30,8 @@ from ..tasks import TASKS
 from .timing import take_turns
 from .workload import Workload, kernel_statements, workload
 
-# The operations that are measured by themselves; others of the kind are priced like the exponential. Links of a chain
-# divide by the link before: several divisions by one number would be a single one.
+# The operations that are measured separately; others of the kind are priced like the exponential. Links of a chain
+# divide by the link before, because several divisions by one number would become a single one.
 FUNCTIONS: dict[str, Callable] = {
     "div": lambda x, y: y / x, "sqrt": lambda x, y: jnp.sqrt(x + y), "sin": lambda x, y: jnp.sin(x),
     "cos": lambda x, y: jnp.cos(x), "exp": lambda x, y: jnp.exp(-x), "log": lambda x, y: jnp.log(x + 2),
@@ -48,12 +48,12 @@ ORDERS_FITTED = 8
 
 @dataclass(frozen=True)
 class CostModel:
-    """Prices in nanoseconds a point, on one thread.
+    """Prices in nanoseconds per point, on one thread.
 
     Attributes:
-        dtype: of the numbers.
-        prices: by kind of work.
-        correlation: between what the model says and what was measured, over the kernels that it was fitted to.
+        dtype: the dtype of the numbers.
+        prices: the price per kind of work.
+        correlation: the rank correlation between predictions and measurements, over the kernels used for fitting.
     """
 
     dtype: str
@@ -61,20 +61,20 @@ class CostModel:
     correlation: float
 
     def predict(self, work: Workload) -> float:
-        """Nanoseconds a point."""
+        """The predicted nanoseconds per point."""
         return sum(self.prices.get(kind, self.prices["exp"]) * amount for kind, amount in work.items())
 
 
 def this_machine(dtype: str = "float32") -> CostModel:
-    """The model of this machine, from disk, or measured in about ten seconds."""
-    # Prices are of what is counted as work, however that is done.
+    """The model of this machine, loaded from disk, or measured in about ten seconds."""
+    # Prices depend on how work is counted, so the source of the counting function is part of the key.
     parts = [host().identity, dtype, repr(FITTED), repr(list(FUNCTIONS)), getsource(workload)]
     identity = sha256("\n".join(parts).encode()).hexdigest()
     path = cache_folder("alphagrad") / "cost_models" / f"{identity[:24]}.json"
     with suppress(OSError, ValueError, TypeError):
         return CostModel(**json.loads(path.read_text(encoding="utf-8")))
     model = calibrate(dtype)
-    # Where nothing can be written, it is measured again the next time.
+    # If nothing can be written, the model is measured again next time.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, json.dumps(asdict(model)) + "\n")
@@ -101,7 +101,7 @@ def calibrate(dtype: str = "float32") -> CostModel:
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's."""
+    """Spearman's rank correlation."""
     from scipy.stats import spearmanr
 
     varied = len(set(one)) > 1 and len(set(other)) > 1
@@ -109,7 +109,7 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _function_prices(dtype: str) -> dict[str, float]:
-    """By how much a longer chain of an operation takes longer, for each link."""
+    """Nanoseconds per link, from the time difference between a long and a short chain of each operation."""
     x, y = (jnp.full(POINTS, value, dtype) for value in (0.7, 1.3))
     compiled = {
         (name, length): jax.jit(jax.vmap(partial(_natively, partial(_chains, function, length))))
@@ -135,7 +135,7 @@ def _chains(function: Callable, length: int, x: Any, y: Any) -> Any:
 
 
 def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
-    """Work and nanoseconds a point of the Jacobians of two tasks in presets and in random orders."""
+    """Yield the work and the nanoseconds per point of Jacobians of two tasks, in presets and in random orders."""
     rng = np.random.default_rng(0)
     calls, works = {}, {}
     for name in ("RoeFlux_1d", "RobotArm_6DOF"):
@@ -152,7 +152,7 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
 
 
 def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[Any]:
-    """Good, usual and poor orders: three presets, the best of all, and that one with some vertices moved."""
+    """Yield good, usual and poor orders: three presets, the best preset, and variations of it."""
     yield from ("rev", "markowitz", "fwd")
     best = preset_vertices("auto", graph)
     for number in range(ORDERS_FITTED):
@@ -163,13 +163,16 @@ def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[An
 
 
 def repeated(batch: int, value: Any) -> jax.Array:
-    """The value at each of so many points, in memory of its own."""
+    """The value at each of ``batch`` points, in separate memory."""
     value = jnp.asarray(value)
     return jnp.broadcast_to(value, (batch, *value.shape)) + jnp.zeros((), value.dtype)
 
 
 def measured(calls: Mapping[Any, Callable[[], Any]], repeat: int, limit: float = 60.0) -> dict[Any, float]:
-    """The least seconds of each call; they take turns. What else runs on a machine makes calls slower, never faster."""
+    """The minimum seconds of each call.
+
+    Calls take turns. Other load on the machine makes calls slower, never faster.
+    """
     seconds: dict[Any, list[float]] = {name: [] for name in calls}
     waiting = {name: lambda call=call: jax.block_until_ready(call()) for name, call in calls.items()}
     for call in waiting.values():

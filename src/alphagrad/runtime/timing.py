@@ -1,4 +1,4 @@
-"""Times that can be compared: contenders take turns, so that whatever else the machine does is shared by all."""
+"""Comparable timings: contenders take turns, so that other load on the machine affects all of them equally."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# How often each contender runs at least, however long it takes.
+# The minimum number of runs per contender, however long they take.
 FEWEST = 3
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one contender: the median, and between which 95 % of them lie."""
+    """Seconds of one contender: the median, and the interval that contains 95 % of the runs."""
 
     median: float
     low: float
@@ -32,9 +32,9 @@ def take_turns(
     limit: float,
     tick: Callable[[int], None] = lambda turn: None,
 ) -> None:
-    """Run each ``repeat`` times, one after the other in every round, and add how long it took to its ``seconds``.
+    """Run each call ``repeat`` times, taking turns, and append the time of each run to its ``seconds``.
 
-    Every round has an order of its own, so that nobody always finds the caches as the same other one left them. A
+    Every round has a different order, so that no contender always finds the caches as the same other one left them. A
     contender that has used up its share of ``limit`` seconds is left out of further rounds.
     """
     share = limit / max(1, len(calls))

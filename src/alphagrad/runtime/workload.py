@@ -1,4 +1,4 @@
-"""What a kernel does for one point, by kinds of work."""
+"""The work of a kernel for one point, by kind."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ SIMPLE = frozenset(
 )  # fmt: skip
 
 
-# What takes no time of its own.
+# Operations that take no time of their own.
 _FREE = frozenset({"constant", "table", "repeat", "carry", "step", "after"})
 
 
 def kernel_statements(
     function: Callable, args: Sequence[Any], order: Any, argnums: int | Sequence[int], has_aux: bool = False
 ) -> Statements:
-    """The statements of the kernel that `graphax.jacve` makes; `graphax.NativeError` if it makes none."""
+    """The statements of the kernel that `graphax.jacve` makes; raises `graphax.NativeError` if it makes none."""
     return Pipeline(function, args, {}, Request(argnums, has_aux), order).kernel.statements
 
 

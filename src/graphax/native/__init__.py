@@ -1,10 +1,10 @@
 """The native backend: a derivative program as one kernel.
 
-function of one point ──unroll──▶ Statements   arrays taken apart, repetitions gone
-       on the CPU     ──emit────▶ LLVM code    vectors over the batch, one lane a point
-                      ──compile─▶ Kernel       machine code, kept on disk, called by XLA
-       on a GPU       ──threads─▶ LLVM code    a thread for each point
-                      ──ptx─────▶ Kernel       PTX, kept on disk, compiled by the driver, launched by XLA
+function of one point ──unroll──▶ Statements   on single numbers, without repetitions
+       on the CPU     ──emit────▶ LLVM code    vectors over the batch, one lane per point
+                      ──compile─▶ Kernel       machine code, cached on disk, called by XLA
+       on a GPU       ──threads─▶ LLVM code    one thread per point
+                      ──ptx─────▶ Kernel       PTX, cached on disk, compiled by the driver, launched by XLA
 """
 
 from math import prod
@@ -26,27 +26,27 @@ from .unroll import LIMIT, unroll
 
 __all__ = ["as_kernel", "check_available", "set_threads", "unmapped"]
 
-# More statements than this take longer to compile than one should wait for without having asked, except where XLA
-# takes as long because there are many equations. An element of a result counts as a few statements: it is moved between
-# lanes and stored.
+# `auto` compiles at most this many statements, except where XLA takes as long because there are many equations. More
+# would take longer to compile than users should wait for without asking. An element of a result counts as a few
+# statements: it is moved between lanes and stored.
 LIMIT_UNASKED = 8_000
-# Where it is known that there are many points, a kernel saves more and may take two or three seconds.
+# With many points a kernel saves more, so compiling may take two or three seconds.
 LIMIT_UNASKED_MAPPED = 32_000
 STATEMENTS_OF_AN_EQUATION = 20
-# Where it is not known that there are several points.
+# The limit if it is not known that there are several points.
 LIMIT_ALONE, STATEMENTS_OF_AN_EQUATION_ALONE = 2_000, 40
 STATEMENTS_OF_A_RESULT = 4
-# How many times as long as by XLA compiling may take for one point.
+# The factor by which compiling a kernel for one point may exceed the compile time of XLA.
 PATIENCE = 2.5
-# Of so many elements that are only moved and added, XLA makes loops that are as quick.
+# For this many elements that are only moved and added, XLA makes loops that are just as fast.
 MANY_ELEMENTS = 1_000
 
-# Imported for the rules that they register.
+# These modules are imported for the rules that they register.
 RULES_OF = contraction_rules, control_rules, eigen_rules, linear_rules, picking
 
 
 def check_available(required: bool) -> None:
-    """Raise `NativeError` if there can be no kernels here."""
+    """Raise `NativeError` if kernels are not available here."""
     if not required and not host.available():
         raise NativeError("llvmlite is not installed")
     host.host()
@@ -56,12 +56,12 @@ def check_available(required: bool) -> None:
 
 
 def as_kernel(program: Program, required: bool, patient: bool = False, mapped: bool = False) -> Kernel:
-    """A program from arrays to arrays as a kernel; `NativeError` where that is not possible.
+    """A program from arrays to arrays as a kernel; raises `NativeError` if that is impossible.
 
     Args:
-        required: whether it was asked for by name, so that failing to compile it is an error.
-        patient: whether one may wait for it as for one that was.
-        mapped: whether it is known to run for many points.
+        required: whether the kernel was requested by name, so that failing to compile it is an error.
+        patient: whether the kernel may take as long to compile as a requested one.
+        mapped: whether the kernel is known to run for many points.
     """
     patient = patient or required
     limit = LIMIT if patient else _limit_unasked(program, mapped)
@@ -84,7 +84,7 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
 
 
 def unmapped(program: Program) -> Unmapped | None:
-    """A program of which XLA runs a single point in any case, as a kernel where it is mapped; None for any other."""
+    """A program whose single points XLA runs in any case, as a kernel when mapped; None for any other program."""
     return Unmapped(program, lambda: as_kernel(program, False, mapped=True)) if is_left_to_xla(program) else None
 
 
@@ -93,7 +93,7 @@ def _limit_unasked(program: Program, mapped: bool) -> int:
     least = LIMIT_UNASKED_MAPPED if mapped else LIMIT_UNASKED
     least = LONGEST_CODE if _jax.computes_on_gpu() else least
     if not (mapped or _jax.has_loops(program)):
-        # One point of few equations on long arrays is XLA's, which is known before they are taken apart.
+        # XLA runs one point of few equations on long arrays. This is known before the equations are unrolled.
         least = min(least, LIMIT_ALONE + STATEMENTS_OF_AN_EQUATION_ALONE * equations)
     return min(LIMIT, max(least, STATEMENTS_OF_AN_EQUATION * equations))
 
@@ -104,14 +104,14 @@ def _check_results(operations: int, results: int, limit: int) -> None:
 
 
 def _check_patience(length: int, program: Program) -> None:
-    """Refuse what takes much longer to compile than by XLA, where it is not known that there are many points."""
+    """Raise if compiling takes much longer than with XLA and it is not known that there are many points."""
     equations = sum(1 for _ in _jax.all_equations(program.equations))
     if compiling_kernel(length) > PATIENCE * compiling_xla(equations):
         raise LongCodeError(f"compiling {length:,} instructions for one point would take longer than by XLA")
 
 
 def _check_worth(statements: Statements, results: int, mapped: bool) -> None:
-    """Refuse what only moves elements: so many results, and the operands of a point that is alone."""
+    """Raise if a program mostly moves elements: its results and, for a single point, its operands."""
     moved = results + (0 if mapped else sum(prod(shape) for shape, _ in statements.inputs))
     if moved > MANY_ELEMENTS and statements.operations < 2 * moved and not statements.loops:
         raise NativeError(f"XLA is as quick with {statements.operations:,} operations on {moved:,} elements")

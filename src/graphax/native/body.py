@@ -1,4 +1,4 @@
-"""The statements of one block of points, from loads to stores, and loops among them."""
+"""The instructions for one block of points, from loads to stores, including loops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ class Body:
         self.emitter, self.program, self.memory = memory.emitter, memory.program, memory
         self.values: dict[int, Value] = {}
         self.after: dict[int, Value] = {}
-        # The names of the numbers of steps, and of memory, by statement.
+        # The names of step numbers and of memory, by statement.
         self.steps: dict[int, str] = {}
         self.rooms: dict[int, str] = {}
         self.orders = schedules(self.program, memory.registers)
@@ -46,7 +46,7 @@ class Body:
                     self.memory.store(group, element, [self.values[n] for n in group.numbers])
 
     def _performed(self, number: int) -> Value | None:
-        """The value of a statement, of those that have one."""
+        """The value of a statement, or None if it has none."""
         statement = self.program.statements[number]
         match statement.operation:
             case "constant":
@@ -84,7 +84,7 @@ class Body:
         return self._element(place, [self.steps[self.program.statements[n].scope] for n in steps])
 
     def _element(self, place: Place, steps: Sequence[str]) -> str:
-        """The number of an element, given those of the steps that it moves with."""
+        """The index of an element, given the steps that it moves with."""
         text = str(place.offset)
         for step, stride in zip(steps, place.strides, strict=True):
             if stride == 0:
@@ -118,12 +118,12 @@ class Body:
         return read(self.rooms[source], element, statement.kind)
 
     def _step_of_a_thread(self, scope: int) -> None:
-        """The one step of a loop that this thread takes."""
+        """Emit the one step of a loop that this thread takes."""
         self.steps[scope] = STEP
         self.run(self.orders[scope].rest)
 
     def _repeat(self, statement: Statement) -> None:
-        """A loop: a label, the statements of a step, and a jump back."""
+        """Emit a loop: a label, the statements of a step, and a jump back."""
         emitter, how = self.emitter, statement.attribute
         carries, new, written = parts(statement)
         for number in written:
@@ -146,7 +146,7 @@ class Body:
             if emitter.huge is not None:
                 flag = Value(emitter, f"%{label}.huge", "i1")
                 changes.append(Change(flag, emitter.value("i1", False), flag | emitter.huge))
-            # A lane that is finished keeps what it has.
+            # A lane that is finished keeps its values.
             changes = [replace(c, new=emitter.select(going, c.new, c.now)) if going else c for c in changes]
             self._jump_back(how, label, going)
         phis = [f"{c.now.text} = phi {emitter.type(c.now.kind)} {_from(c, before, emitter.block)}" for c in changes]
@@ -161,7 +161,7 @@ class Body:
         return self.values[self.program.statements[carry].operands[0]]
 
     def _head(self, statement: Statement, label: str) -> Value | None:
-        """Which lanes go on, where that has to be asked; the loop ends when none does."""
+        """The lanes that continue, if there is a condition. The loop ends when no lane does."""
         how, emitter = statement.attribute, self.emitter
         if how.length is not None:
             return None
@@ -190,7 +190,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Change:
-    """A number that a loop carries: its name, what it starts as, and what it is in the next step."""
+    """A number that a loop carries: its name, its start, and its value in the next step."""
 
     now: Value
     start: Value

@@ -1,4 +1,4 @@
-"""Sums of products: written out where they are short, and loops over rows or columns where they are long."""
+"""Sums of products: written out if they are short, and loops over rows or columns if they are long."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -10,9 +10,9 @@ from .. import _jax
 from .unroll import Numbers, Unrolling
 from .unroll_rules import rule
 
-# So many products are written out. Longer code would not stay in the cache of instructions, and takes long to compile.
+# Up to this many products are written out. Longer code would not fit the instruction cache, and takes long to compile.
 _WRITTEN_OUT = 1_000
-# Of operands with fewer entries than this share most products vanish, but only where they are written out.
+# If the operands have fewer entries than this share, most products vanish, but only if they are written out.
 _MOSTLY_THERE = 0.5
 
 
@@ -20,7 +20,7 @@ _MOSTLY_THERE = 0.5
 def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
     (contracted_a, contracted_b), (batch_a, batch_b) = eqn.params["dimension_numbers"]
     dtype = _jax.dtype(eqn.outvars[0])
-    # Integers may be multiplied by real numbers, and the result may be of a type wider than both.
+    # Integers may be multiplied by real numbers, and the result may have a wider type than both.
     a, b = (
         x if _jax.dtype(atom) == dtype else u.elements(lambda n: u.builder.convert(n, dtype), x)
         for x, atom in zip((a, b), eqn.invars, strict=True)
@@ -30,28 +30,28 @@ def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
 
 
 def _matrices(x: Numbers, contracted: Sequence[int], shared: Sequence[int]) -> Numbers:
-    """An operand with three axes: what is contracted, what both operands share, and what is its own."""
+    """An operand with three axes: the contracted ones, those that both operands share, and its own."""
     own = [n for n in range(x.ndim) if n not in (*contracted, *shared)]
     sizes = (prod(x.shape[n] for n in axes) for axes in (contracted, shared, own))
     return x.transpose((*contracted, *shared, *own)).reshape(*sizes)
 
 
 def _contracted(u: Unrolling, a: Numbers, b: Numbers, dtype: Any) -> Numbers:
-    """The sums over the first axis of both, by their second axis and by the last axes of one and of the other."""
+    """The sums over the first axis of both, by their common second axis and by the last axis of each."""
     (_, shared, rows), columns = a.shape, b.shape[2]
     if a.size * columns <= _WRITTEN_OUT or max(shared, rows, columns) == 1 or not _is_dense(u, a, b):
         return u.reduce("add", u.apply("mul", a[..., None], b[:, :, None]), [0], 0, dtype)
     if shared > 1:
         both = [np.moveaxis(x, 1, 0) for x in (a, b)]
         return _looped(u, both, lambda a, b: _contracted(u, a[:, None], b[:, None], dtype)[0])
-    # What lies in memory already need not be kept to be read step by step; of two such, the longer one.
+    # An operand that is in memory already can be read step by step without being copied; of two, take the longer one.
     if (rows > 1, u.is_stored(a), rows) >= (columns > 1, u.is_stored(b), columns):
         return _looped(u, [np.moveaxis(a, 2, 0)], lambda a: _contracted(u, a[..., None], b, dtype)[0, 0])[None]
     return _looped(u, [np.moveaxis(b, 2, 0)], lambda b: _contracted(u, a, b[..., None], dtype)[0, :, 0]).T[None]
 
 
 def _looped(u: Unrolling, operands: list[Numbers], function: Callable[..., Numbers]) -> Numbers:
-    """A function of the rows of operands, one step of a loop for each."""
+    """Apply a function to the rows of operands, with one step of a loop per row."""
 
     def step(_: list[Numbers], number: int) -> tuple[list[Numbers], list[Numbers], None]:
         return [], [function(*(u.at_step(operand, number) for operand in operands))], None

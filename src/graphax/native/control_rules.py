@@ -1,4 +1,4 @@
-"""Branches and loops: what they do to arrays of statement numbers."""
+"""Branches and loops on arrays of statement numbers."""
 
 from collections.abc import Sequence
 from math import prod
@@ -14,15 +14,15 @@ from .emit import kind_of
 from .unroll import Numbers, Unrolling
 from .unroll_rules import one_of, rule
 
-# A loop of so many statements in all is written out: code without branches is quicker, and not much longer.
+# A loop with at most this many statements in total is written out: straight-line code is faster and not much longer.
 WRITTEN_OUT = 400
-# A branch of more elements than this is skipped where no point of a vector takes it.
+# A branch with more elements than this is skipped if no point of a vector takes it.
 ALWAYS_RUN = 300
 
 
 @rule("cond")
 def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Numbers]:
-    """All branches, and a choice between their results; a long one of two runs only where some point takes it."""
+    """All branches, and a choice between their results. A long one of two runs only if some point takes it."""
     if eqn.effects:
         raise NativeError("its branches have effects")
     branches = [_jax.inlined(branch) for branch in eqn.params["branches"]]
@@ -38,7 +38,7 @@ def _cond(u: Unrolling, eqn: Any, which: Numbers, *operands: Numbers) -> list[Nu
 def _where_taken(
     u: Unrolling, which: Numbers, branches: Sequence[Program], long: int, operands: Sequence[Numbers]
 ) -> list[Numbers]:
-    """The long one of two branches as a loop of at most one step, which begins with the results of the other."""
+    """The long one of two branches as a loop of at most one step, which starts with the results of the other."""
     first = u.apply("le", which, u.constants(0, np.int32))
     taken = first if long == 0 else u.apply("not", first)
     otherwise = u.run(branches[1 - long], operands)
@@ -56,13 +56,13 @@ def _where_taken(
 
 
 def _size(program: Program) -> int:
-    """How many elements there are to compute, at most once each."""
+    """The number of elements to compute. Bodies of loops count once."""
     return sum(prod(_jax.shape(var)) for eqn in _jax.all_equations(program.equations) for var in eqn.outvars)
 
 
 @rule("empty", "empty2")
 def _empty(u: Unrolling, eqn: Any) -> Numbers:
-    """What a derivative of a branch has to keep for the others, which never look at it."""
+    """The placeholder that the derivative of one branch stores for the others, which never read it."""
     return np.broadcast_to(u.constants(0, _jax.dtype(eqn.outvars[0])), _jax.shape(eqn.outvars[0]))
 
 
@@ -76,7 +76,7 @@ def _scan(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     try:
         return loop.repeated()
     except NativeError as reason:
-        # Other indices than those that count are known once the loop is written out.
+        # Indices other than counters become known if the loop is written out.
         try:
             return loop.written_out()
         except NativeError:
@@ -95,7 +95,7 @@ def _while(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
 
 
 class _Scan:
-    """A scan, and operands for it."""
+    """A scan with its operands."""
 
     def __init__(self, u: Unrolling, eqn: Any, body: Program, *operands: Sequence[Numbers]):
         self.u, self.body = u, body
@@ -131,7 +131,7 @@ class _Scan:
         return [*carry, *rows]
 
     def _counts(self) -> dict[int, int]:
-        """By how much carries grow in a step that only count, as those of `jax.lax.fori_loop` do."""
+        """Increments per step of the carries that only count, as in `jax.lax.fori_loop`, by position."""
         made = {var: inner for inner in self.body.equations for var in inner.outvars}
         variables = self.body.inputs[len(self.constants) :]
         found = {}

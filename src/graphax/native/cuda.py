@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs by the driver that JAX uses as well: PTX is handed to it, and what comes back can be launched."""
+"""NVIDIA GPUs through the driver that JAX uses as well: it compiles PTX to kernels that can be launched."""
 
 import ctypes
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from .host import host
 from .machine import Machine
 from .points import POINTS
 
-# What the driver calls its options and attributes by.
+# The numbers of the driver's options and attributes.
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
 _LOCAL_BYTES, _REGISTERS = 3, 4
 _LOG_BYTES = 8192
@@ -27,7 +27,7 @@ _FUNCTIONS = (
 
 @cache
 def driver() -> Any:
-    """The driver's functions; `NativeError` if there is no driver, or one that lacks some."""
+    """The functions of the driver; raises `NativeError` if there is no driver, or if it lacks some."""
     for name in ("libcuda.so.1", "nvcuda.dll"):
         try:
             found = ctypes.CDLL(name)
@@ -50,11 +50,11 @@ def _check(driver: Any, number: int, log: bytes = b"") -> None:
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """Code that the driver has taken, for all GPUs.
+    """Code that the driver has loaded, for all GPUs.
 
     Attributes:
-        library, kernel: the driver's names for it and for its only kernel.
-        registers, spilled: of a thread: how many it has, and bytes that found no place in them.
+        library, kernel: the driver's handles of the code and of its only kernel.
+        registers, spilled: per thread, the number of registers, and the bytes that did not fit into them.
     """
 
     library: int
@@ -64,7 +64,7 @@ class Module:
 
 
 def load(code: bytes) -> Module:
-    """Have the driver compile PTX; `NativeError` with what it says, where it does not like it."""
+    """Have the driver compile PTX; raises `NativeError` with the message of the driver on failure."""
     cuda = driver()
     library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
     log = ctypes.create_string_buffer(_LOG_BYTES)
@@ -76,7 +76,7 @@ def load(code: bytes) -> Module:
     _check(cuda, found, log.value)
     try:
         _check(cuda, cuda.cuLibraryGetKernel(ctypes.byref(kernel), library, POINTS.encode()))
-        # Asking for these has code compiled that the driver would otherwise compile when it first runs.
+        # Querying attributes makes the driver compile the code now instead of on the first run.
         number = ctypes.c_int()
         _check(cuda, cuda.cuDeviceGet(ctypes.byref(number), 0))
         known = []
@@ -91,7 +91,7 @@ def load(code: bytes) -> Module:
 
 
 def _wait_for_all() -> None:
-    """Until all that was started on GPUs has run; on those that this process uses."""
+    """Wait until all work on the GPUs that this process uses has finished."""
     cuda, count = driver(), ctypes.c_int()
     cuda.cuDeviceGetCount(ctypes.byref(count))
     for number in range(count.value):
@@ -105,14 +105,14 @@ def _wait_for_all() -> None:
 
 
 class Gpu(Machine):
-    """The GPUs of this process; code is for the oldest of them."""
+    """The GPUs of this process. Code is generated for the oldest of them."""
 
     platform = "CUDA"
     handler = "launch.ll"
 
     @cached_property
     def target(self) -> str:
-        """What code is written for; `NativeError` where that is nothing."""
+        """The target of code generation; raises `NativeError` if there is none."""
         capability = _jax.gpu_capability()
         if capability is None:
             raise NativeError("there is no GPU of NVIDIA's")
@@ -137,7 +137,7 @@ class Gpu(Machine):
         return module, module.kernel
 
     def close(self, opened: Sequence[Any]) -> None:
-        # What was launched may not have run yet.
+        # Launched kernels may not have run yet.
         _wait_for_all()
         for module in opened:
             driver().cuLibraryUnload(ctypes.c_void_p(module.library))

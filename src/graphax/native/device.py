@@ -1,4 +1,4 @@
-"""Arithmetic of the threads of a GPU, which has no C library: what is longer is in ``device.ll``."""
+"""Arithmetic for GPU threads, which have no C library. Longer functions are in ``device.ll``."""
 
 import struct
 from functools import cache
@@ -8,11 +8,11 @@ from string import Template
 from .emit import Emitter, Value, fma
 from .formats import FORMATS, INFINITY
 
-# The inverse of a number, and that of its square root, to a unit in the last place.
+# The inverse of a number, and of its square root, to a unit in the last place.
 RECIPROCAL, INVERSE_ROOT = "llvm.nvvm.rcp.approx.ftz.f", "llvm.nvvm.rsqrt.approx.ftz.f"
 # Below this, errors of square roots would be denormal.
 _TINY = 2.0**-80
-# The bits of 2/π behind the point, as many as the largest number has and some more.
+# The bits of 2/π behind the point: as many as the largest number needs, and some more.
 _BITS_OF_TWO_BY_PI = 1280
 _TWO_BY_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921c"
@@ -24,7 +24,7 @@ _TWO_BY_PI = int(
 
 
 class ThreadEmitter(Emitter):
-    """Writes what a thread of a GPU does; unlike the lanes of a vector, threads can jump each by itself."""
+    """Writes the code of a GPU thread. Unlike the lanes of a vector, threads can jump independently."""
 
     def divide(self, a: Value, b: Value) -> Value:
         return division(a, b)
@@ -42,7 +42,7 @@ class ThreadEmitter(Emitter):
 
 
 def far_quadrant(a: Value) -> tuple[Value, Value]:
-    """The angle r and the quadrant q with a = r + q·π/2, for an a that is so large that π needs more digits."""
+    """The angle r and the quadrant q with a = r + q·π/2, for an a so large that π needs more digits."""
     emitter, wide = a.emitter, a if a.kind == "f64" else a.emitter.cast("fpext", a, "f64")
     emitter.declarations.update(_functions()["quadrant"])
     both = [
@@ -59,19 +59,19 @@ def far_quadrant(a: Value) -> tuple[Value, Value]:
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """a / b by an inverse, which all quotients by b share; the last bit may be wrong."""
+    """a / b by an inverse, which all quotients by b share. The last bit may be wrong."""
     factor, _, inverse = _inverted(b)
     return (a * factor) * inverse
 
 
 def division(a: Value, b: Value) -> Value:
-    """a / b, the nearest number, without the jump that a GPU's own has in single precision."""
+    """a / b, correctly rounded, without the jump that a GPU's own division has in single precision."""
     emitter = a.emitter
     if a.kind != "f32":
         return emitter.binary("fdiv", a, b)
     factor, scaled, inverse = _inverted(b)
     error = fma(-scaled, inverse, 1.0)
-    # Those of zero and of infinity have nothing to be corrected.
+    # The inverses of zero and of infinity need no correction.
     better = emitter.select(emitter.call("fabs", error) < 1.0, fma(error, inverse, inverse), inverse)
     numerator = a * factor
     found = numerator * better
@@ -95,9 +95,9 @@ def sqrt(x: Value) -> Value:
 
 
 def _inverted(b: Value) -> tuple[Value, Value, Value]:
-    """A power of two, b times that, and the inverse of the product, to a unit in the last place.
+    """A power of two, b times this power, and the inverse of the product, to a unit in the last place.
 
-    Without the power the inverse would be infinite or denormal where quotients are neither.
+    Without the power the inverse could be infinite or denormal where quotients are neither.
     """
     emitter, form = b.emitter, FORMATS[b.kind]
     far, shift = 2.0 ** (form.bias - 27), 2.0 ** (form.bias // 2)
@@ -111,7 +111,10 @@ def _inverted(b: Value) -> tuple[Value, Value, Value]:
 
 @cache
 def _functions() -> dict[str, list[str]]:
-    """What a GPU has no C library for, in LLVM's language by name: declarations, then the function itself."""
+    """Functions that replace a C library on a GPU, in LLVM's language, by name.
+
+    Each is a list of declarations, followed by the function itself.
+    """
     text = Path(__file__).with_name("device.ll").read_text(encoding="utf-8")
     quadrant, rest = text.split("; ----\n")
     # 64 zeros, then the bits of 2/π.

@@ -1,6 +1,6 @@
-"""Machine code on disk: one file for each content, which begins with the hash of the rest.
+"""Machine code on disk: one file per content, which begins with the hash of the rest.
 
-What is read here is run. So the folder must belong to the user, and nobody else may write to it.
+The content of these files is executed. So the folder must belong to the user, and nobody else may write to it.
 """
 
 import hashlib
@@ -18,9 +18,9 @@ SIZE_VARIABLE = "GRAPHAX_CACHE_BYTES"
 _SIZE = 512 << 20
 _HASH_SIZE = hashlib.sha256().digest_size
 _KERNEL = ".o"
-# Files that are longer than this on their way will not arrive: whoever wrote them is gone.
+# Unfinished files that are older than this are abandoned, because their writer is gone.
 _ABANDONED_SECONDS = 3600
-# So much is left after pruning, that it is not done again at once.
+# The share that is left after pruning, so that pruning is not needed again at once.
 _LEFT = 0.8
 
 
@@ -29,7 +29,7 @@ def kernel_folder() -> Path:
 
 
 def largest_size() -> int:
-    """How many bytes the folder holds at most."""
+    """The maximum number of bytes in the folder."""
     given = os.environ.get(SIZE_VARIABLE, _SIZE)
     try:
         size = int(given)
@@ -43,15 +43,15 @@ def largest_size() -> int:
 
 
 def read(identity: str) -> bytes | None:
-    """The content of a file, or None if there is none, it is not what was written, or the folder is not ours alone."""
+    """The content of a file; None if it does not exist, is damaged, or if others can write to the folder."""
     folder = kernel_folder()
     if not _is_ours(folder):
         return None
     path = folder / f"{identity}{_KERNEL}"
     try:
-        # Reading from a pipe of that name would wait for ever.
+        # Reading from a pipe of this name would block forever.
         stored = path.read_bytes() if path.is_file() else b""
-        # The oldest are pruned first, and what is read is young.
+        # The oldest files are pruned first, so reading a file makes it young again.
         os.utime(path)
     except OSError:
         return None
@@ -60,11 +60,11 @@ def read(identity: str) -> bytes | None:
 
 
 def write(identity: str, content: bytes) -> None:
-    """Keep a content: a finished file is moved into place, so that nobody reads half of one."""
+    """Store a content. A finished file is moved into place, so that nobody reads a partial one."""
     folder, limit = kernel_folder(), largest_size()
     if len(content) + _HASH_SIZE > limit:
         return
-    # A cache that cannot be written to costs time at the next start and nothing else.
+    # A cache that cannot be written only costs time at the next start.
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not _is_ours(folder):
@@ -74,7 +74,7 @@ def write(identity: str, content: bytes) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """True if nobody but this user, or the system's administrator, can have put anything into a folder."""
+    """True if only this user or the administrator can have put anything into a folder."""
     if not hasattr(os, "getuid"):
         return True
     try:
@@ -93,12 +93,12 @@ def _is_ours(folder: Path) -> bool:
 
 
 _mentioned: set[Path] = set()
-# How large each folder is, as far as this process knows: looking at every file after every write would take long.
+# The size of each folder as far as this process knows, because checking every file after every write would take long.
 _sizes: dict[Path, int] = {}
 
 
 def _prune(folder: Path, added: int, limit: int) -> None:
-    """Remove the files that were not read for longest, if there are more bytes than may be, and abandoned ones."""
+    """Remove the least recently read files if the folder is too large, and abandoned files."""
     known = _sizes.get(folder)
     if known is not None and known + added <= limit:
         _sizes[folder] = known + added

@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of small symmetric matrices, by Jacobi's rotations."""
+"""Eigenvalues and eigenvectors of small symmetric matrices, by Jacobi rotations."""
 
 from itertools import combinations
 from math import prod
@@ -12,9 +12,9 @@ from .linear_rules import Arithmetic, each_matrix
 from .unroll import Numbers, Unrolling
 from .unroll_rules import rule_of_numbers
 
-# Larger matrices take more rotations than LAPACK takes time.
+# For larger matrices the rotations take longer than LAPACK.
 LARGEST = 4
-# In a sweep every entry off the diagonal is rotated away once. Convergence is quadratic in the end.
+# A sweep rotates every off-diagonal entry away once. Convergence is quadratic in the end.
 _SWEEPS = 8
 
 
@@ -42,13 +42,13 @@ def _decomposed(u: Unrolling, a: Arithmetic, matrix: Numbers) -> tuple[Numbers, 
             _rotate(a, found, turned, p, q)
         return [found, turned], [], None
 
-    # One rotation is all that two rows need.
+    # Two rows need only one rotation.
     if size == 2:
         (diagonal, vectors), _, _ = sweep([symmetric, vectors], 0)
     else:
         (diagonal, vectors), _ = u.repeat([symmetric, vectors], _SWEEPS, False, sweep)
     values, columns = _sorted(a, list(np.diagonal(diagonal)), [list(column) for column in vectors.T])
-    # What is not a number anywhere is so everywhere, as in LAPACK.
+    # As in LAPACK, a NaN anywhere in the matrix makes all results NaN.
     spoiled = a.zero
     for number in symmetric[np.tril_indices(size)]:
         spoiled = a.add(spoiled, a.mul(number, a.zero))
@@ -57,7 +57,7 @@ def _decomposed(u: Unrolling, a: Arithmetic, matrix: Numbers) -> tuple[Numbers, 
 
 
 def _rotate(a: Arithmetic, matrix: Numbers, vectors: Numbers, p: int, q: int) -> None:
-    """Turn the plane of two rows and columns so that their common entry vanishes."""
+    """Rotate the plane of two rows and columns so that their common entry vanishes."""
     first, second, common = (int(matrix[i, j]) for i, j in ((p, p), (q, q), (p, q)))
     done = a.apply("eq", common, a.zero)
     ratio = a.div(a.sub(second, first), a.add(common, common))
@@ -79,7 +79,7 @@ def _rotate(a: Arithmetic, matrix: Numbers, vectors: Numbers, p: int, q: int) ->
 
 
 def _turned(a: Arithmetic, x: int, y: int, sine: int, share: int) -> tuple[int, int]:
-    """A point of the plane, written so that small angles lose nothing to rounding."""
+    """A rotated point of the plane, written so that small angles lose nothing to rounding."""
     return (
         a.sub(x, a.mul(sine, a.add(y, a.mul(share, x)))),
         a.add(y, a.mul(sine, a.sub(x, a.mul(share, y)))),

@@ -1,7 +1,7 @@
 """Elementary functions of vectors, accurate to a few units in the last place in single and double precision.
 
-Signed zeros, infinities, NaN and denormals come out as in the C library. Nothing branches; sine, cosine and tangent of
-huge arguments are left to the C library, see `Emitter.exact`. A GPU has none: see `device`.
+Signed zeros, infinities, NaN and denormals are treated as in the C library. Nothing branches. Sine, cosine and tangent
+of huge arguments are left to the C library, see `Emitter.exact`; a GPU has none, see `device`.
 """
 
 import math
@@ -52,7 +52,7 @@ def as_number(whole: Value, kind: str) -> Value:
 
 
 def scaled(x: Value, power: Value) -> Value:
-    """x·2^power, in two steps: the power itself may be out of range where the result is not."""
+    """x·2^power, in two steps, because the power itself may be out of range where the result is not."""
     form = FORMATS[x.kind]
     half = power >> 1
     for part in (half, power - half):
@@ -95,7 +95,7 @@ def expm1(x: Value) -> Value:
     lowest = -2.0 * form.mantissa
     bounded = select(x < lowest, lowest, x)
     reduced, whole = _reduced_exp(bounded)
-    # (r + (1 - 2^-n))·2^n loses nothing where the sum is small, because n is then zero.
+    # (r + (1 - 2^-n))·2^n loses nothing if the sum is small, because n is zero then.
     most = form.bias - 1
     inverse = (form.bias - select(whole > most, most, whole) << form.mantissa).as_float()
     return select(x.equals(0.0), x, scaled(reduced + (1 - inverse), whole))
@@ -183,7 +183,7 @@ def acosh(x: Value) -> Value:
 
 
 def _log1p_doubled(large: Value, x: Value, otherwise: Value) -> Value:
-    """log(2x) where it is large, else log(1 + otherwise)."""
+    """log(2x) if it is large, else log(1 + otherwise)."""
     return log1p(select(large, x, otherwise)) + select(large, x.emitter.value(x.kind, math.log(2)), 0.0)
 
 
@@ -208,15 +208,15 @@ def power(x: Value, y: Value) -> Value:
     odd = whole & emitter.call("trunc", halved).differs(halved)
     fractional = select(a < INFINITY, NAN, magnitude)
     signed = select(x < 0.0, select(whole, select(odd, -magnitude, magnitude), fractional), magnitude)
-    # The power of a negative zero has its sign, too.
+    # An odd power of a negative zero keeps its sign.
     signed = select(x.equals(0.0) & odd, copysign(magnitude, x), signed)
-    # The logarithm is zero here, and its product with an infinite exponent is not.
+    # The logarithm is zero here, but its product with an infinite exponent is not.
     signed = select(x.equals(-1.0) & absolute(y).equals(INFINITY), 1.0, signed)
     return select(y.equals(0.0) | x.equals(1.0), 1.0, signed)
 
 
 def _accurate_power(a: Value, y: Value) -> Value:
-    """a^y for a ≥ 0 by a logarithm of twice the precision."""
+    """a^y for a ≥ 0, by a logarithm of twice the precision."""
     high_ln2, low_ln2 = FORMATS[a.kind].ln2
     f, number = _split(a)
     m = f + 1
@@ -265,7 +265,7 @@ def _quadrant(x: Value) -> tuple[Value, Value, Value]:
 def _negated_if(x: Value, bits: Value) -> Value:
     """x, negated where the second bit of an integer is set."""
     size = 32 if x.kind == "f32" else 64
-    # The mask comes last: processors apply it together with what follows.
+    # Apply the mask last: processors combine it with the following operation.
     return (x.bits() ^ ((bits << (size - 2)) & -(1 << (size - 1)))).as_float()
 
 
@@ -274,7 +274,7 @@ def _scalar(name: str, kind: str) -> str:
 
 
 def _with_sign_of(y: Value, x: Value) -> Value:
-    """y, negated where x is negative: unlike `copysign`, y has a sign of its own."""
+    """y, negated where x is negative. Unlike with `copysign`, y has a sign of its own."""
     sign = x.bits() ^ absolute(x).bits()
     return (y.bits() ^ sign).as_float()
 

@@ -1,7 +1,7 @@
-"""Vectors in LLVM's language: `Value` is one, with the operators of Python; `Emitter` writes the instructions down.
+"""Vectors in LLVM's language: `Value` is a vector with the operators of Python, and `Emitter` writes the instructions.
 
-An instruction that was written before is not written again, so code that needs the same thing twice (the sine and the
-cosine of one angle, say) may just ask for it twice.
+An instruction that was written before is not written again. So code that needs the same thing twice, such as the sine
+and the cosine of one angle, may simply request it twice.
 """
 
 import struct
@@ -12,7 +12,7 @@ from typing import Any, Union
 
 import numpy as np
 
-# Kinds of numbers: LLVM's name, its size in bytes, the suffix of intrinsics.
+# Kinds of numbers: LLVM's name and the size in bytes.
 _TYPES = {
     "f32": ("float", 4),
     "f64": ("double", 8),
@@ -34,15 +34,15 @@ _KINDS = {
     "uint64": "u64",
 }
 
-# What LLVM does to a block takes longer than in proportion to its length, and its scheduler undoes an order that keeps
-# few values alive. So code is cut into blocks of about so many instructions.
+# The time that LLVM spends on a block grows faster than its length, and its scheduler undoes an order that keeps few
+# values alive. So code is cut into blocks of about this many instructions.
 LONGEST_BLOCK = 500
 
 Operand = Union["Value", float, int, bool]
 
 
 def kind_of(dtype: Any) -> str | None:
-    """The kind of number that a NumPy dtype is here, or None if there is none."""
+    """The kind of number of a NumPy dtype, or None if it is not supported."""
     return _KINDS.get(np.dtype(dtype).name) if isinstance(dtype, np.dtype | type) else None
 
 
@@ -59,7 +59,7 @@ def scalar_type(kind: str) -> str:
 
 
 def _operators(floating: str, integral: str) -> tuple[Callable[["Value", Operand], "Value"], ...]:
-    """An operator of vectors, and the same with its operands exchanged."""
+    """An operator on vectors, and the same with its operands exchanged."""
 
     def apply(self: "Value", other: Operand) -> "Value":
         return self.emitter.binary(floating if self.is_float else integral, self, self.emitter.value(self.kind, other))
@@ -76,7 +76,7 @@ def _comparison(relation: str) -> Callable[["Value", Operand], "Value"]:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A vector of numbers (or one number, where there is a single lane)."""
+    """A vector of numbers, or a single number if there is one lane."""
 
     emitter: "Emitter"
     text: str
@@ -125,12 +125,12 @@ class Emitter:
     """Writes instructions on vectors of ``lanes`` numbers.
 
     Attributes:
-        exact: whether arguments may be of any size; if not, `huge` collects where they are too large for the quick way.
-        block: the label of what is being written; instructions in sequence, up to a jump.
-        longest: after how many instructions `cut` ends a block; None never to.
+        exact: whether arguments may be of any size. If not, `huge` collects where they are too large for the fast code.
+        block: the label of the current block: instructions in sequence, up to a jump.
+        longest: the number of instructions after which `cut` ends a block; None for no limit.
         lines: the instructions so far.
         declarations: the functions that they call, and constants.
-        allocations: the memory that they use, which is reserved before the first of them.
+        allocations: the memory that they use, which is reserved before the first instruction.
     """
 
     lanes: int
@@ -162,7 +162,7 @@ class Emitter:
         return "0x" + struct.pack(">d", float(rounded)).hex()
 
     def value(self, kind: str, value: Operand) -> Value:
-        """A constant in all lanes; what is a vector already stays as it is."""
+        """A constant in all lanes. A vector is returned unchanged."""
         if isinstance(value, Value):
             return value
         text = self.literal(kind, value)
@@ -177,18 +177,21 @@ class Emitter:
         return Value(self, name, kind)
 
     def fresh(self, prefix: str) -> str:
-        """A name that nothing else has."""
+        """A unique name."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def begin(self, label: str) -> None:
-        """Go on behind a label; what is before it has ended with a jump."""
+        """Continue behind a label. The code before it must have ended with a jump."""
         self.lines.append(f"{label}:")
         self.block, self._begun = label, len(self.lines)
 
     def cut(self) -> None:
-        """End the block if it is long. What would join it to the next one again must not know that `%never` is false;
-        the function has it, and ends at `%stop`."""
+        """End the block if it is long.
+
+        LLVM must not join it with the next block, so it must not know that `%never` is false. The function provides
+        `%never`, and ends at `%stop`.
+        """
         if self.longest is not None and len(self.lines) - self._begun >= self.longest:
             label = self.fresh("cut")
             self.perform(f"br i1 %never, label %stop, label %{label}")
@@ -196,7 +199,7 @@ class Emitter:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is written in a loop is not there for what comes after it."""
+        """A context for the body of a loop or branch. Code after it does not reuse instructions from inside."""
         outside = self._seen
         self._seen = dict(outside)
         yield
@@ -214,7 +217,7 @@ class Emitter:
         return name
 
     def perform(self, instruction: str) -> None:
-        """An instruction with an effect and no result."""
+        """Write an instruction with an effect and no result."""
         self.lines.append(instruction)
 
     def unary(self, name: str, x: Value) -> Value:
@@ -231,11 +234,11 @@ class Emitter:
         return self.call("sqrt", x)
 
     def remainder(self, x: Value, y: Value) -> Value:
-        """What is left of x after subtracting y as often as it goes."""
+        """The remainder of x after subtracting y as often as it fits."""
         return self.by_lane("fmodf" if x.kind == "f32" else "fmod", x, y)
 
     def reduced(self, a: Value, far: Value, angle: Value, quadrant: Value) -> tuple[Value, Value]:
-        """Angle and quadrant of a, given what they are unless a is ``far`` from zero."""
+        """The angle and the quadrant of a. The given ones are correct unless a is ``far`` from zero."""
         self.note_huge(far)
         return angle, quadrant
 
@@ -258,7 +261,7 @@ class Emitter:
         return self.write(kind, f"{name} {self.type(x.kind)} {x.text} to {self.type(kind)}")
 
     def call(self, name: str, *operands: Operand, kind: str | None = None) -> Value:
-        """An intrinsic function of vectors of one kind, ``kind`` or that of its first operand."""
+        """An intrinsic function of vectors of one kind: ``kind``, or that of its first operand."""
         kind = kind or next(operand.kind for operand in operands if isinstance(operand, Value))
         suffix = kind if self.lanes == 1 else f"v{self.lanes}{kind}"
         texts = ", ".join(f"{self.type(kind)} {self.value(kind, operand).text}" for operand in operands)
@@ -268,7 +271,7 @@ class Emitter:
         return self.write(kind, f"call {result} {symbol}({texts})")
 
     def by_lane(self, function: str, *operands: Value, declared: bool = False) -> Value:
-        """A scalar function lane by lane, one of the C library unless it is declared already."""
+        """Apply a scalar function lane by lane. It is from the C library unless it is already declared."""
         kind = operands[0].kind
         scalar = _TYPES[kind][0]
         if not declared:
@@ -280,7 +283,7 @@ class Emitter:
         return self.joined(called)
 
     def joined(self, numbers: Sequence[Value]) -> Value:
-        """A number for each lane as one vector."""
+        """Combine one number per lane into a vector."""
         if self.lanes == 1:
             return numbers[0]
         kind = numbers[0].kind
@@ -291,7 +294,7 @@ class Emitter:
         return result
 
     def rarely(self, condition: Value, usual: Sequence[Value], make: Callable[[], Sequence[Value]]) -> list[Value]:
-        """Some values, or, in lanes where a condition holds, others that are made behind a jump."""
+        """``usual`` values or, in lanes where a condition holds, others that are computed behind a jump."""
         known = self._seen.get(f"rarely {condition.text}")
         label = known or self.fresh("rare")
         names = [f"%{label}.value{n}" for n in range(len(usual))]
@@ -320,7 +323,7 @@ class Emitter:
         return self.write(one.kind, f"shufflevector {vector} {first.text}, {vector} poison, {zeros}")
 
     def any(self, flags: Value) -> Value:
-        """Whether one of the lanes is true."""
+        """Whether any lane is true."""
         if self.lanes == 1:
             return flags
         bits = self.write("i1", f"bitcast <{self.lanes} x i1> {flags.text} to i{self.lanes}")

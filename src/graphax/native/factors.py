@@ -1,7 +1,8 @@
-"""Steps of eliminations with pivots, and what is remembered of a factorisation for those who solve with it.
+"""Steps of eliminations with pivots, and the data of factorisations that solvers use.
 
-JAX's solvers permute a right-hand side, by numbers that are known only when run, and then substitute. Who knows the
-steps can repeat them instead: exchanges are choices between two rows, and the factors need not be permuted at all.
+JAX's solvers permute a right-hand side by indices known only at run time, and then substitute. If the steps of the
+factorisation are known, they can be repeated instead: exchanges are choices between two rows, and the factors need not
+be permuted at all.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A row that changes places with the one of ``others``, if any, whose statement is true."""
+    """A row that is exchanged with the one of ``others`` whose statement is true, if any."""
 
     row: int
     others: tuple[tuple[int, int], ...]
@@ -24,7 +25,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Step:
-    """An exchange, after which multiples of its row are taken off all rows below."""
+    """An exchange, after which multiples of its row are subtracted from all rows below."""
 
     exchange: Exchange
     multipliers: tuple[int, ...]
@@ -35,11 +36,11 @@ class Factors:
     """The factorisations of a program.
 
     Attributes:
-        exchanges: those that a permutation consists of, first to last.
-        reciprocals: by number, one that is its inverse.
+        exchanges: the exchanges that each permutation consists of, first to last.
+        reciprocals: by number, the number of its inverse.
         _steps: the permutation and the steps that led to the entries below a diagonal.
-        _moved: for columns that solvers permute before or after they substitute, how to do without: by the permutation
-            and the numbers of the column, what it was before, or what becomes of it.
+        _moved: columns that solvers permute before or after they substitute, and how to avoid it. Maps the permutation
+            and the numbers of the column to the column before, or to the final column.
     """
 
     exchanges: dict[tuple[int, ...], Sequence[Exchange]] = field(default_factory=dict)
@@ -49,19 +50,19 @@ class Factors:
     _moved: dict[tuple[tuple[int, ...], ...], "Numbers"] = field(default_factory=dict)
 
     def note(self, lu: "Numbers", permutation: "Numbers", steps: Sequence[Step]) -> None:
-        """Remember a factorisation."""
+        """Record a factorisation."""
         self.exchanges[_key(permutation)] = [step.exchange for step in steps]
         if lu.shape[0] == lu.shape[1]:
             self._steps[_below(lu)] = _key(permutation), steps
 
     def note_inverse(self, permutation: "Numbers", inverse: "Numbers") -> None:
-        """Remember that a permutation undoes another."""
+        """Record that a permutation is the inverse of another."""
         if _key(permutation) in self.exchanges:
             self.exchanges[_key(inverse)] = self.exchanges[_key(permutation)][::-1]
             self._inverses[_key(inverse)] = _key(permutation)
 
     def permuted(self, u: "Unrolling", rows: "Numbers", permutation: "Numbers") -> "Numbers | None":
-        """Rows in another order, by exchanges, if those of the permutation are known."""
+        """Rows in another order, by exchanges; None if the exchanges of the permutation are not known."""
         order = _key(permutation)
         if order not in self.exchanges or len(order) != len(rows):
             return None
@@ -76,13 +77,13 @@ class Factors:
         return result
 
     def forward(self, u: "Unrolling", lower: "Numbers", column: "Numbers") -> "Numbers | None":
-        """What a column is after the steps that led to a factor, if it was permuted accordingly."""
+        """A column after the steps that led to a factor; None unless it was permuted accordingly."""
         order, steps = self._steps.get(_below(lower), ((), ()))
         original = self._moved.get((order, _key(column)))
         return None if original is None else eliminated(u, original, steps)
 
     def note_backward(self, u: "Unrolling", upper: "Numbers", right: "Numbers", solution: "Numbers") -> None:
-        """Remember what becomes of the solution with a transposed factor once it is permuted back."""
+        """Record what the solution with a transposed factor becomes once it is permuted back."""
         order, steps = self._steps.get(_below(upper.T), ((), ()))
         if steps:
             self._moved[order, _key(solution)] = restored(u, right, steps)
@@ -97,7 +98,7 @@ def _below(matrix: "Numbers") -> tuple[int, ...]:
 
 
 def exchanged(u: "Unrolling", rows: "Numbers", exchanges: Iterable[Exchange]) -> "Numbers":
-    """Rows, of which some pairs change places."""
+    """Rows after exchanging some pairs."""
     rows = rows.copy()
     for exchange in exchanges:
         before = rows[exchange.row].copy()

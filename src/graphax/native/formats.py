@@ -1,4 +1,4 @@
-"""Floating-point formats, and what elementary functions need to know of them."""
+"""Floating-point formats, and the constants that elementary functions need."""
 
 import math
 from dataclasses import dataclass
@@ -8,17 +8,18 @@ INFINITY = math.inf
 
 @dataclass(frozen=True)
 class Format:
-    """A floating-point format, and constants split into parts so that what is subtracted first is exact.
+    """A floating-point format, with constants split into parts so that the first subtraction is exact.
 
     Attributes:
-        mantissa, bias: bits of the mantissa and what is added to the exponent.
-        ln2: to multiply with a whole number without rounding, and the rest; for a fused multiply-add as well.
-        half_pi: in three parts, for a fused multiply-add.
-        pi: in two parts.
-        largest_angle: up to which `half_pi` leaves a few units in the last place.
-        smallest: the least normal number.
-        exp_range: where the exponential, or half of it, is neither zero nor infinite.
-        saturated: from where on tanh is one.
+        mantissa, bias: the bits of the mantissa, and the bias of the exponent.
+        ln2, fused_ln2: ln(2) as a part that can be multiplied by a whole number without rounding, and the rest; the
+            second is for a fused multiply-add.
+        half_pi: π/2 in three parts, for a fused multiply-add.
+        pi: π in two parts.
+        largest_angle: the largest angle for which `half_pi` is accurate to a few units in the last place.
+        smallest: the smallest normal number.
+        exp_range: the range where the exponential, or half of it, is neither zero nor infinite.
+        saturated: the argument from which on tanh is one.
     """
 
     mantissa: int

@@ -1,13 +1,15 @@
-"""The functions that XLA calls: they read its call frame (``frame.ll``), and share the points out to threads
-(``handler.ll``) or launch a kernel on a GPU (``launch.ll``).
+"""The functions that XLA calls.
 
-XLA never forgets a function that it was told of, and kernels come and go. So it is told of **entries**, which are
-compiled by the page and stay. Each has a `Slot`, which says where the kernel is now. Whoever runs a kernel is counted
-as a user of its slot, and so are threads that come to help late. A kernel without users can be dropped; if its entry is
-called again, it is recalled.
+They read its call frame (``frame.ll``) and either distribute points to threads (``handler.ll``) or launch a kernel on a
+GPU (``launch.ll``).
+
+XLA never forgets a registered function, but kernels come and go. So XLA is given **entries**, which are compiled by the
+page and stay. Each entry has a `Slot` that tells where the kernel is now. Whoever runs a kernel is counted as a user of
+its slot, including threads that join late. A kernel without users can be dropped. If its entry is called again, the
+kernel is recalled.
 
 `OFFSETS` are those of XLA's C interface (``xla/ffi/api/c_api.h`` under `jax.ffi.include_dir()`). Minor versions only
-add to the ends of structures; a header of another major version is refused.
+add to the ends of structures; a header of another major version raises an error.
 """
 
 import ctypes
@@ -21,13 +23,13 @@ import jax
 
 from ..errors import NativeError
 
-# On a GPU, threads of a block. Up to so many points, or if a warp shares more bytes, a block is a single warp.
+# The threads per block on a GPU. Up to this many points, or if a warp shares more bytes, a block is a single warp.
 _THREADS, _FEW_POINTS, _LARGE_ROOM = 128, 32_768, 12_288
 
-# Threads take this many points at a time, times statements: some tens of microseconds of work.
+# Threads take this many points, times statements, at a time: some tens of microseconds of work.
 _CHUNK_WORK, _LEAST_CHUNK = 1 << 20, 16
 
-# The version of XLA's interface that this is written for, and where what is read and written here stands in it.
+# The version of XLA's interface that this code is written for, and the offsets of the fields that it reads and writes.
 MAJOR = 0
 OFFSETS = {
     "frame_extension": ("XLA_FFI_CallFrame", "extension_start", 8),
@@ -51,9 +53,9 @@ OFFSETS = {
 
 
 class Slot(ctypes.Structure):
-    """What an entry knows of its kernel; a line of the cache, so that kernels do not disturb each other.
+    """The data of an entry about its kernel. It fills a cache line, so that kernels do not disturb each other.
 
-    ``code`` is the address of a function, or the driver's name of a kernel.
+    ``code`` is the address of a function, or the driver's handle of a kernel.
     """
 
     _fields_ = (
@@ -77,7 +79,7 @@ define internal ptr @entry{n}(ptr %frame) {{
 """
 
 
-# The names under which the code here finds what is Python's, and Python what is here.
+# The names under which this code finds data of Python, and Python finds symbols of this code.
 THREAD_LIMIT, SLOTS, RECALL = "graphax_thread_limit", "graphax_slots", "graphax_recall"
 ENTRIES, DROP = "graphax_entries", "graphax_drop"
 
@@ -87,10 +89,10 @@ _GONE = (
 
 
 def chunk_size(work: int, lanes: int) -> int:
-    """How many points a thread takes at a time, given how many operations there are for each.
+    """The number of points that a thread takes at a time, given the number of operations per point.
 
-    They are whole blocks of so many lanes, because a block that began before its chunk could begin before all points;
-    and whole lines of the cache.
+    Chunks consist of whole blocks of lanes, because a block that began before its chunk could begin before all points.
+    They also consist of whole cache lines.
     """
     block = max(_LEAST_CHUNK, lanes)
     return max(block, _CHUNK_WORK // max(1, work) // block * block)
@@ -98,7 +100,7 @@ def chunk_size(work: int, lanes: int) -> int:
 
 @cache
 def handler_code(name: str, size: int) -> str:
-    """The code of a page of so many entries, which handle calls as a file of code says."""
+    """The code of a page of ``size`` entries, which handle calls with the code in a file."""
     posix = os.name == "posix"
     major, minor = interface_version()
     files = [Path(__file__).with_name(file).read_text(encoding="utf-8") for file in ("frame.ll", name)]
@@ -125,13 +127,13 @@ def handler_code(name: str, size: int) -> str:
 
 
 def header() -> Path:
-    """The header of XLA's interface, as jaxlib ships it."""
+    """The header of XLA's interface, as shipped with jaxlib."""
     return Path(jax.ffi.include_dir()) / "xla" / "ffi" / "api" / "c_api.h"
 
 
 @cache
 def interface_version() -> tuple[int, int]:
-    """The version of XLA's interface; `NativeError` if its structures may be others than those of `OFFSETS`."""
+    """The version of XLA's interface; raises `NativeError` if its structures may differ from `OFFSETS`."""
     found = dict(re.findall(r"#define XLA_FFI_API_(MAJOR|MINOR) (\d+)", header().read_text(encoding="utf-8")))
     major, minor = (int(found.get(name, -1)) for name in ("MAJOR", "MINOR"))
     if major != MAJOR:

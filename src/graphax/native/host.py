@@ -1,4 +1,4 @@
-"""The machine at hand: what it computes on, machine code for it, and linking that code into the process."""
+"""The local machine: its processor, machine code for it, and linking of this code into the process."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def available() -> bool:
-    """Whether LLVM is there."""
+    """Whether LLVM is available."""
     try:
         import llvmlite.binding  # noqa: F401
     except ImportError:
@@ -47,7 +47,7 @@ class Host:
 
     @property
     def identity(self) -> str:
-        """What machine code depends on, apart from the code that it is made of."""
+        """Everything that machine code depends on, apart from its source."""
         return "\n".join((self.triple, self.cpu, self.features, self.version))
 
 
@@ -83,10 +83,10 @@ def machine_code(code: str) -> bytes:
 
 
 def link(machine_code: bytes, names: Sequence[str], given: Mapping[str, int] | None = None) -> Any:
-    """Machine code as part of this process until what is returned is dropped.
+    """Link machine code into this process, until the returned object is dropped.
 
-    ``names`` are the symbols that it is for: indexing the result gives their addresses. ``given`` are addresses of ours
-    that the code asks for by name.
+    ``names`` are the exported symbols: indexing the result gives their addresses. ``given`` maps names that the code
+    imports to addresses.
     """
     import llvmlite.binding as llvm
 
@@ -120,12 +120,12 @@ class Cpu(Machine):
         return library, library[POINTS]
 
     def close(self, opened: Sequence[Any]) -> None:
-        """Nothing to do: code goes when the last reference to it does."""
+        """Nothing to do: code is freed with the last reference to it."""
 
 
 CPU = Cpu()
 
-# Libraries of one process have different names; a counter is the same for all threads.
+# Libraries of one process need different names; one counter serves all threads.
 _numbers = count()
 
 
@@ -138,10 +138,10 @@ def _linker() -> Any:
 
 @cache
 def keep_freed_memory() -> None:
-    """Have glibc keep what is freed.
+    """Make glibc keep freed memory.
 
-    It would give large results back to the system when they are dropped, and have the next call fault every page of its
-    results in again, which takes several times as long as a kernel. Other C libraries have no such function.
+    Otherwise glibc returns large results to the system when they are dropped, and the next call has to fault in every
+    page of its results again. That takes several times as long as a kernel. Other C libraries have no such function.
     """
     adjust = getattr(ctypes.CDLL(None), "mallopt", None)
     if adjust is not None and os.environ.get(MEMORY_VARIABLE, "1") != "0":
@@ -161,7 +161,7 @@ thread_limit = ctypes.c_int64(_most_threads())
 
 
 def set_threads(most: int) -> int:
-    """How many threads a kernel uses at most, from now on; returns what it was."""
+    """Set the maximum number of threads per kernel. Returns the previous value."""
     before = thread_limit.value
     thread_limit.value = max(1, most)
     return before

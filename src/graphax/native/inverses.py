@@ -1,10 +1,10 @@
 """Quotients by the same number become products with its inverse, because a division takes as long as ten products.
 
-Such a product has two roundings, where a quotient has one. Where the inverse is too small to be a normal number, the
-kernel computes the block again by the quotients themselves: see `Emitter.exact`. What a jump depends on, however
-indirectly, stays a quotient, since one rounding more may lead to its other side: 41 * (1 / 41) is below one in float32,
-and its floor is zero. Only the sign of a quotient is that of the product, so a jump at zero that looks at the quotient
-itself does not mind.
+Such a product has two roundings, where a quotient has one. If the inverse is too small to be a normal number, the
+kernel computes the block again with actual quotients: see `Emitter.exact`. Quotients that a jump depends on, however
+indirectly, are kept, since one more rounding may lead to its other side: 41 * (1 / 41) is below one in float32, and its
+floor is zero. The sign of a quotient equals that of the product, so a jump at zero that looks at the quotient itself is
+safe.
 """
 
 from collections import Counter
@@ -17,15 +17,15 @@ from .emit import dtype_of
 from .needed import becoming
 from .statements import Statement, Statements
 
-# The operation of an inverse that stands for a division in quotients, and that of a quotient which may be off by a unit
-# in the last place more than a division.
+# The operation of an inverse that replaces a division in quotients, and that of a quotient whose error may be a unit in
+# the last place larger than that of a division.
 INVERSE, QUOTIENT = "inverse", "quotient"
 _JUMPS = frozenset({"floor", "ceil", "round", "round_to_even", "rem", "sign", "eq", "ne", "lt", "le", "gt", "ge"})
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def share_inverses(program: Statements) -> Statements:
-    """The same program with one division for each number that several are divided by."""
+    """The same program with one division per number that several are divided by."""
     quotients, divisors = _relaxed(program)
     statements: list[Statement] = []
     places: dict[int, int] = {}
@@ -52,9 +52,9 @@ def share_inverses(program: Statements) -> Statements:
 
 
 def relax_quotients(program: Statements) -> Statements:
-    """The same program for a GPU, which is quicker with quotients that are not the nearest numbers.
+    """The same program for a GPU, which is faster with quotients that are not correctly rounded.
 
-    In double precision only where several are divided by the same number.
+    In double precision this applies only if several quotients have the same divisor.
     """
     quotients, divisors = _relaxed(program)
     statements = tuple(
@@ -65,11 +65,11 @@ def relax_quotients(program: Statements) -> Statements:
 
 
 def _relaxed(program: Statements) -> tuple[set[int], Counter[int]]:
-    """The quotients whose last bit no jump depends on, and how many of them have each divisor."""
+    """The quotients whose last bit no jump depends on, and the number of them per divisor."""
     exact = _before_jumps(program.statements)
     quotients = {n for n, s in enumerate(program.statements) if _is_quotient(s)} - exact
     divisors = Counter(program.statements[n].operands[1] for n in quotients)
-    # What a loop divides by in every step counts as several.
+    # A divisor that is the same in every step of a loop counts as several.
     divisors.update(
         d for n in quotients if _changes_less(program.statements, n, d := program.statements[n].operands[1])
     )
@@ -77,7 +77,7 @@ def _relaxed(program: Statements) -> tuple[set[int], Counter[int]]:
 
 
 def _changes_less(statements: Sequence[Statement], number: int, operand: int) -> bool:
-    """True if an operand stays the same in a loop that a statement is part of."""
+    """True if an operand stays the same in a loop that contains the statement."""
     return statements[operand].scope < statements[number].scope
 
 
@@ -86,13 +86,13 @@ def _is_quotient(statement: Statement) -> bool:
 
 
 def _before_jumps(statements: Sequence[Statement]) -> set[int]:
-    """The numbers on whose last bit it depends which side of a jump is taken."""
+    """The numbers whose last bit may decide which side of a jump is taken."""
     found: set[int] = set()
     for statement in statements:
         if _is_jump(statement):
             looked_at = [n for n in statement.operands if not _is(statements[n], 0)]
             if _only_sign_matters(statements, statement, looked_at):
-                # A quotient has the sign of its numbers, so those are what the jump looks at.
+                # A quotient has the sign of its operands, so the jump effectively looks at those.
                 looked_at = [n for quotient in looked_at for n in statements[quotient].operands]
             found.update(looked_at)
     becomes, size = becoming(statements), -1
@@ -112,7 +112,7 @@ def _is_jump(statement: Statement) -> bool:
 
 
 def _only_sign_matters(statements: Sequence[Statement], jump: Statement, looked_at: Sequence[int]) -> bool:
-    """True if a jump is at zero, and looks at quotients themselves."""
+    """True if a jump is at zero and looks at quotients themselves."""
     at_zero = jump.operation == "sign" or (jump.operation in _COMPARISONS and len(looked_at) < len(jump.operands))
     return at_zero and all(_is_quotient(statements[n]) for n in looked_at)
 

@@ -1,4 +1,4 @@
-"""Numbers that are known before a kernel runs: constants, and what follows from the step of a loop."""
+"""Numbers that are known before a kernel runs: constants, and values that follow from the step of a loop."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from .statements import FOLDED, Statement, StatementBuilder
 
 
 class Known:
-    """Values of statements, of which those that depend on the step of one loop have one for each step.
+    """Values of statements. Values that depend on the step of one loop have one entry per step.
 
-    ``lengths`` has the number of steps of each scope. If there is a step that values depend on, it is ``step``.
+    ``lengths`` has the number of steps of each scope. ``step`` is the step that values depend on, if any.
     """
 
     def __init__(self, builder: StatementBuilder, lengths: Sequence[int | None]):
@@ -21,7 +21,7 @@ class Known:
         self._found: dict[int, Any] = {}
 
     def values(self, numbers: np.ndarray) -> np.ndarray | None:
-        """The values of an array, one or as many as there are steps along the first axis; None if unknown."""
+        """The values of an array, with one entry or one per step along the first axis; None if unknown."""
         found = [self._value(int(number)) for number in numbers.ravel()]
         if any(value is None for value in found):
             return None
@@ -57,12 +57,12 @@ class Known:
             return np.where(*operands)
         if statement.operation == "convert" and operands[0].dtype.kind in "ib":
             return operands[0].astype(dtype_of(statement.kind))
-        # Numbers that are not whole are left alone: they are rounded where the kernel runs.
+        # Numbers that are not whole are left alone, because the kernel rounds them at run time.
         whole = statement.operation not in ("div", "rem") and all(operand.dtype.kind in "ib" for operand in operands)
         return FOLDED[statement.operation](*operands) if whole and statement.operation in FOLDED else None
 
     def _operands(self, statement: Statement) -> list[Any] | None:
-        """The values of all operands; one that is not known ends the search, which may lead far back."""
+        """The values of all operands; None if one is unknown, which ends the search early, as it may lead far back."""
         found = []
         for number in statement.operands:
             value = self._value(number)

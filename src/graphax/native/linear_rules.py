@@ -12,18 +12,18 @@ from .factors import Exchange, Step, eliminated, exchanged
 from .unroll import Numbers, Unrolling
 from .unroll_rules import rule, rule_of_numbers
 
-# Larger systems are many statements, and LAPACK is good at them.
+# Larger systems take many statements, and LAPACK is good at them.
 LARGEST, LARGEST_ASKED = 12, 32
 
 
 def _products(eqn: Any) -> int:
-    """About as many products as there are in a factorisation."""
+    """The approximate number of products in a factorisation."""
     shape = _jax.shape(eqn.invars[0])
     return prod(_jax.shape(eqn.outvars[0])) * min(shape[-2:])
 
 
 class Arithmetic:
-    """Single numbers of one dtype, with names for what is done to them."""
+    """Operations on single numbers of one dtype."""
 
     def __init__(self, u: Unrolling, dtype: Any):
         self.u, self.dtype = u, dtype
@@ -43,7 +43,7 @@ class Arithmetic:
         return self.apply("select", condition, int(a), int(b))
 
     def minus_products(self, start: int, left: Any, right: Any) -> int:
-        """``start`` less the products of two sequences."""
+        """``start`` minus the products of two sequences."""
         for a, b in zip(left, right, strict=True):
             start = self.sub(start, self.mul(a, b))
         return start
@@ -57,7 +57,7 @@ def _check(u: Unrolling, matrix: Numbers) -> None:
 
 
 def each_matrix(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]:
-    """The results of an equation by a function of matrices, for each matrix of a stack."""
+    """The results of an equation, computed by a function of matrices for each matrix of a stack."""
     leading = arrays[0].shape[:-2]
     stacks = [array.reshape(prod(leading), *array.shape[len(leading) :]) for array in arrays]
     results = [function(*matrices) for matrices in zip(*stacks, strict=True)]
@@ -67,14 +67,14 @@ def each_matrix(eqn: Any, function: Callable, *arrays: Numbers) -> list[Numbers]
 
 @rule_of_numbers("lu", count=_products)
 def _lu(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
-    """Factors, pivots and the permutation that they amount to."""
+    """The factors, the pivots and the permutation that they amount to."""
     _check(u, matrix)
     arithmetic = Arithmetic(u, _jax.dtype(eqn.invars[0]))
     return each_matrix(eqn, lambda one: _factored(u, arithmetic, one), matrix)
 
 
 def _factored(u: Unrolling, a: Arithmetic, matrix: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Column by column, each of which stays in registers while all earlier steps are applied to it."""
+    """Factorize column by column. Each column stays in registers while all earlier steps are applied to it."""
     rows, columns = matrix.shape
     steps: list[Step] = []
     pivots, lu = [], matrix.copy()
@@ -110,7 +110,7 @@ def _pivot(u: Unrolling, a: Arithmetic, column: Numbers, first: int) -> tuple[in
 
 
 def _exchange(u: Unrolling, row: int, place: int, rows: int) -> Exchange:
-    """A row that changes places with the one whose number is only known when run, if that is below."""
+    """The exchange of a row with one below, whose index is known only at run time."""
     below = range(row + 1, rows)
     return Exchange(row, tuple((n, u.builder.apply("eq", place, u.builder.constant(n, np.int32))) for n in below))
 
@@ -134,7 +134,7 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
     params = eqn.params
     _check(u, matrix)
     arithmetic = Arithmetic(u, _jax.dtype(eqn.invars[0]))
-    # From the right is from the left, of everything transposed.
+    # Solving from the right is solving from the left with everything transposed.
     turned, lower = params["transpose_a"] != (not params["left_side"]), params["lower"]
 
     def solve(one: Numbers, other: Numbers) -> tuple[Numbers]:
@@ -147,7 +147,7 @@ def _triangular_solve(u: Unrolling, eqn: Any, matrix: Numbers, right: Numbers) -
 
 
 def _substituted(u: Unrolling, a: Arithmetic, matrix: Numbers, right: Numbers, lower: bool, unit: bool) -> Numbers:
-    """Row by row, from the end that is known, unless the steps of a factorisation tell it without."""
+    """Substitute row by row from the known end, unless the steps of a factorisation give the solution directly."""
     solution, size = right.copy(), len(matrix)
     for j in range(right.shape[1]):
         known = u.factors.forward(u, matrix, right[:, j]) if lower and unit else None
@@ -164,14 +164,14 @@ def _substituted(u: Unrolling, a: Arithmetic, matrix: Numbers, right: Numbers, l
 
 
 def _divided(u: Unrolling, a: Arithmetic, number: int, divisor: int) -> int:
-    """A quotient, by the inverse that a factorisation has computed."""
+    """A quotient, by the inverse that a factorisation has computed, if any."""
     inverse = u.factors.reciprocals.get(divisor)
     return a.div(number, divisor) if inverse is None else a.mul(number, inverse)
 
 
 @rule_of_numbers("cholesky", count=_products)
 def _cholesky(u: Unrolling, eqn: Any, matrix: Numbers) -> Numbers:
-    """The lower factor; not a number, all of it, where there is none."""
+    """The lower factor; all NaN if there is none."""
     _check(u, matrix)
     a = Arithmetic(u, _jax.dtype(eqn.invars[0]))
     return each_matrix(eqn, lambda one: (_lower_factor(u, a, one),), matrix)[0]
@@ -184,7 +184,7 @@ def _lower_factor(u: Unrolling, a: Arithmetic, matrix: Numbers) -> Numbers:
     fails = u.builder.constant(False, np.bool_)
     for j in range(size):
         rest = a.minus_products(int(matrix[j, j]), result[j, :j], result[j, :j])
-        # What is not a number does not fail: it spreads, as in LAPACK.
+        # NaN does not count as a failure: it spreads, as in LAPACK.
         fails = a.apply("or", fails, a.apply("le", rest, a.zero)) if j else a.apply("le", rest, a.zero)
         result[j, j] = a.apply("sqrt", rest)
         inverses.append(a.div(a.one, result[j, j]))
@@ -199,7 +199,7 @@ def _lower_factor(u: Unrolling, a: Arithmetic, matrix: Numbers) -> Numbers:
 
 @rule_of_numbers("tridiagonal_solve", count=lambda eqn: 16 * prod(_jax.shape(eqn.outvars[0])))
 def _tridiagonal_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
-    """Not a number, all of it, where a pivot is zero."""
+    """The solution of a tridiagonal system; all NaN if a pivot is zero."""
     if eqn.params.get("perturb_singular"):
         raise NativeError("pivots of tridiagonal systems are not perturbed")
     a = Arithmetic(u, _jax.dtype(eqn.invars[0]))
@@ -210,9 +210,9 @@ def _tridiagonal_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
 def _of_three_diagonals(
     u: Unrolling, a: Arithmetic, below: Numbers, on: Numbers, above: Numbers, right: Numbers
 ) -> Numbers:
-    """As LAPACK does it: a row changes places with the next where that has the larger entry."""
+    """Solve as LAPACK does: a row is exchanged with the next if that has the larger entry."""
     nothing = np.full((len(on), 1), a.zero)
-    # Each row from its diagonal on, when its turn comes.
+    # Each row from its diagonal on, when it is processed.
     rows = np.concatenate([below, on, above, right], 1)
     row = np.concatenate([on, above, nothing, right], 1)[:1].ravel()
     done, singular = [], None
@@ -242,7 +242,7 @@ def _of_three_diagonals(
 
 @rule_of_numbers("qr", count=_products)
 def _qr(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
-    """By Householder's reflections, with LAPACK's signs."""
+    """The QR factorisation by Householder reflections, with LAPACK's signs."""
     _check(u, matrix)
     if eqn.params.get("pivoting"):
         raise NativeError("pivots of a QR factorisation are not taken")
@@ -268,11 +268,11 @@ def _reflected(a: Arithmetic, matrix: Numbers, full: bool) -> tuple[Numbers, Num
 
 
 def _reflection(a: Arithmetic, column: Numbers) -> tuple[list[int], int, int]:
-    """The vector of a reflection, which begins with one, its scale, and what becomes of the first entry."""
+    """The vector of a reflection, which begins with one, its scale, and the new first entry."""
     first = int(column[0])
     if len(column) == 1:
         return [a.one], a.zero, first
-    # Scaled, so that no square is too large or too small to be a number.
+    # Scale the column, so that no square overflows or underflows.
     largest = a.zero
     for number in column:
         largest = a.apply("max", largest, a.apply("abs", int(number)))
@@ -300,14 +300,14 @@ def _applied(a: Arithmetic, vector: list[int], scale: int, column: Numbers) -> l
 
 @rule("custom_linear_solve")
 def _linear_solve(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
-    """By the solver that came with it."""
+    """Run the solver that comes with the equation."""
     solver, constants, right = _jax.linear_solver(eqn, operands)
     return u.run(solver, [*constants, *right])
 
 
 @rule("platform_index")
 def _platform_index(u: Unrolling, eqn: Any) -> Numbers:
-    """The branch that is there for all platforms; others are for some that there are no kernels for."""
+    """The index of the branch for all platforms. Other branches must be for platforms without kernels."""
     choices = eqn.params["platforms"]
     if None not in choices or any(name in (names or ()) for names in choices for name in ("cpu", "cuda")):
         raise NativeError("it differs between platforms")

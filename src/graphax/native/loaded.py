@@ -1,8 +1,8 @@
-"""Kernels that are part of this process: each has an entry that XLA calls, and is dropped when nothing needs it.
+"""Kernels in this process: each has an entry that XLA calls, and is dropped when nothing needs it.
 
-A `Loaded` stands for the need: JAX keeps it as long as it keeps what it compiled. Its end is noted by whichever thread
-it comes in, and the kernel is dropped by one of the next that load another. XLA may still hold an executable that JAX
-has forgotten; if it runs, the kernel is recalled from its file, and stays.
+A `Loaded` represents the need for a kernel: JAX keeps it as long as the compiled program. Any thread may note the end
+of a `Loaded`, and the kernel is dropped when one of the next kernels is loaded. XLA may still hold an executable that
+JAX has forgotten. If it runs, the kernel is recalled from its file, and stays.
 """
 
 import ctypes
@@ -29,11 +29,11 @@ class Calling:
     """How a kernel is called.
 
     Attributes:
-        inputs, outputs: how many arrays it has.
-        portion: on a CPU how many points a thread takes at a time, on a GPU how many bytes the threads of a warp share.
+        inputs, outputs: the number of arrays.
+        portion: on a CPU, the number of points that a thread takes at a time; on a GPU, the bytes that a warp shares.
         batched: whether there are several points.
-        points: how many a thread of a GPU has.
-        threads: how many of a GPU a point has.
+        points: the number of points per GPU thread.
+        threads: the number of GPU threads per point.
     """
 
     inputs: int
@@ -45,14 +45,14 @@ class Calling:
 
 
 class Loaded:
-    """A kernel, by the name of its entry among XLA's targets. It stays while this object does."""
+    """A kernel, by the name of its entry among XLA's targets. The kernel stays as long as this object."""
 
     def __init__(self, name: str):
         self.name = name
 
 
 class _Entry:
-    """A function for XLA to call: its slot, and the kernel in it, if there is one now."""
+    """A function for XLA to call, with its slot and the kernel in it, if there is one now."""
 
     def __init__(self, name: str, identity: str, slot: Slot, address: int):
         self.name, self.identity, self.slot, self.address = name, identity, slot, address
@@ -66,7 +66,7 @@ _FIRST_PAGE, _LARGEST_PAGE = 8, 128
 
 
 class _Page:
-    """Entries with nothing in them yet."""
+    """A block of entries that are empty at first."""
 
     def __init__(self, machine: Machine, recall: Any, size: int) -> None:
         self.slots = (Slot * size)()
@@ -96,11 +96,11 @@ class Registry:
         self.pages: list[_Page] = []
         self.by_slot: dict[int, _Entry] = {}
         self.unneeded: deque[str] = deque()
-        # What an entry without its kernel calls, from a thread of XLA's; 0 if the kernel is there now.
+        # An entry without its kernel calls this from a thread of XLA. It returns 0 if the kernel is there now.
         self._recalled = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(self._recall)
 
     def load(self, code: str, calling: Calling) -> Loaded:
-        """The kernel of this code, compiled and loaded if it is not yet."""
+        """The kernel of this code, compiled and loaded if necessary."""
         name = f"graphax_{hashlib.sha256(repr((code, calling)).encode()).hexdigest()[:32]}"
         with self.lock:
             if len(self.unneeded) > self.spare:
@@ -109,7 +109,7 @@ class Registry:
             if entry.kernel is None:
                 self._fill(entry, lambda: self.machine.compiled(code))
             if not entry.known_to_xla:
-                # An interrupt may come in between; saying it twice does no harm.
+                # An interrupt may come in between, but registering twice does no harm.
                 jax.ffi.register_ffi_target(name, _jax.capsule(entry.address), platform=self.machine.platform)
                 entry.known_to_xla = True
             loaded = entry.needed_by()
@@ -119,7 +119,7 @@ class Registry:
             return loaded
 
     def drop_unneeded(self) -> None:
-        """Take kernels out of the process that nobody needs, except while they run."""
+        """Remove kernels from the process that nothing needs, except while they run."""
         with self.lock:
             dropped = []
             for _ in range(len(self.unneeded)):
@@ -135,7 +135,7 @@ class Registry:
                 self.machine.close(dropped)
 
     def count(self) -> int:
-        """How many kernels are in the process now."""
+        """The number of kernels in the process now."""
         with self.lock:
             return sum(entry.kernel is not None for entry in self.entries.values())
 
@@ -149,7 +149,7 @@ class Registry:
     def _recall(self, slot: int) -> int:
         try:
             self.recall(slot)
-        except BaseException:  # noqa: BLE001  there is nobody here to raise it to: the entry returns an error to XLA
+        except BaseException:  # noqa: BLE001  nothing could catch it here; the entry returns an error to XLA
             return 1
         return 0
 
@@ -175,12 +175,12 @@ def _identity(machine: Machine, code: str) -> str:
 
 
 def _opened(identity: str, make: Callable[[], bytes] | None, open_content: Callable[[bytes], Any]) -> Any:
-    """Code that is ready to run, from its file if that is any good."""
+    """Code that is ready to run, from its file if that is valid."""
     stored = disk.read(identity)
     if stored is not None:
         try:
             return open_content(stored)
-        except Exception:  # whatever is said about a file that is no code of ours
+        except Exception:  # a file that is not our code may raise anything
             if make is None:
                 raise
     if make is None:
@@ -191,7 +191,7 @@ def _opened(identity: str, make: Callable[[], bytes] | None, open_content: Calla
     return opened
 
 
-# The code of a GPU is dropped rarely, because all that runs there is waited for.
+# GPU code is dropped rarely, because dropping waits for everything that runs there.
 on_cpu, on_gpu = Registry(host.CPU), Registry(GPU, spare=64)
 
 

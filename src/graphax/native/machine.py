@@ -1,4 +1,4 @@
-"""What kernels run on."""
+"""The processors that kernels run on."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Machine(ABC):
-    """A kind of processor: how code for it is made, and becomes something that can be called.
+    """A kind of processor: how to compile code for it, and how to make that code callable.
 
     Attributes:
         platform: its name in XLA.
@@ -19,20 +19,20 @@ class Machine(ABC):
     @property
     @abstractmethod
     def identity(self) -> str:
-        """What compiled code depends on, apart from the code that it is made of."""
+        """Everything that compiled code depends on, apart from its source."""
 
     @abstractmethod
     def given(self) -> dict[str, int]:
-        """Addresses that the handler asks for by name."""
+        """The addresses that the handler imports, by name."""
 
     @abstractmethod
     def compiled(self, code: str) -> bytes:
-        """A module of LLVM's language, as it is kept on disk."""
+        """Compile a module of LLVM's language to the form that is stored on disk."""
 
     @abstractmethod
     def opened(self, content: bytes) -> tuple[Any, int]:
-        """Compiled code that is ready to run: what keeps it so, and what the handler calls."""
+        """Load compiled code. Returns an object that keeps it loaded, and what the handler calls."""
 
     @abstractmethod
     def close(self, opened: Sequence[Any]) -> None:
-        """Give up codes that nothing will call again."""
+        """Release codes that nothing will call again."""

@@ -1,4 +1,4 @@
-"""Operands, results and what loops keep, in memory: loads and stores of vectors, one lane a point."""
+"""Operands, results and values that loops keep, in memory: loads and stores of vectors, with one lane per point."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,23 +15,24 @@ from .schedule import REGISTERS
 from .sharing import SharedLoop
 from .statements import Statements
 
-# Bytes of a line of the cache.
+# The bytes of a cache line.
 LINE = 64
-# So many lines ahead of a result its memory is fetched.
+# The memory of a result is fetched this many lines ahead.
 _AHEAD = 4
-# Operands of so many bytes a block are fetched so far ahead.
+# Operands with at least this many bytes per block are fetched this far ahead.
 _LONG, _FAR = 1 << 11, 1 << 12
-# A result of so many elements begins as zeros, if most of them stay so.
+# A result with at least this many elements starts as zeros, if most of them stay zero.
 _MANY_ZEROS = 32
-# So many neighbouring elements of an operand are loaded at once, and of a result stored.
+# The number of neighbouring elements of an operand that are loaded at once, and of a result that are stored at once.
 _TURNED, _STORED = 4, 8
 
 
 class Stores(Enum):
-    """Ways to write results, for ever more of them.
+    """Ways to write results, for increasing amounts.
 
-    What does not fit the cache of a core is fetched before it is written, which the processor does by itself for a few
-    arrays only. What fits no cache goes past them, which pays for many arrays that nothing reads soon.
+    Results that do not fit the cache of a core are fetched before they are written, which the processor does by itself
+    only for a few arrays. Results that fit no cache bypass the caches, which pays off for many arrays that nothing
+    reads soon.
     """
 
     CACHED = "cached"
@@ -41,11 +42,11 @@ class Stores(Enum):
 
 @dataclass(frozen=True)
 class PointLayout:
-    """How the points lie in memory.
+    """The layout of points in memory.
 
     Attributes:
-        lanes: how many are computed at once.
-        batched: which operands have a value for each point.
+        lanes: the number of points that are computed at once.
+        batched: which operands have a value per point.
         stores: how results go to memory.
     """
 
@@ -59,11 +60,14 @@ class PointLayout:
 
 
 class Storage(ABC):
-    """Operands, results, tables and what loops keep. Elements are given by the text of a number, known or computed."""
+    """Operands, results, tables and values that loops keep.
 
-    # How many numbers of a point are in registers at most; None where code is not meant to be quick.
+    An element is given by the text of a number, which is known or computed.
+    """
+
+    # The maximum number of values of a point in registers; None for code that need not be fast.
     registers: int | None = REGISTERS
-    # The loop whose steps are taken by threads of their own, on a GPU.
+    # The loop whose steps are taken by separate threads, on a GPU.
     shared: SharedLoop | None = None
 
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
@@ -75,23 +79,23 @@ class Storage(ABC):
 
     @abstractmethod
     def together(self, members: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, ...]]]:
-        """Which elements of a result are stored at once, of those at some positions with their statements."""
+        """The elements of a result that are stored at once, out of ``members``, which maps positions to statements."""
 
     @abstractmethod
     def arrange(self, groups: Sequence[Group]) -> None:
-        """Learn which elements will be stored together."""
+        """Receive the groups of elements that will be stored together."""
 
     def is_written(self, group: Group) -> bool:
-        """Whether a group need not be stored, because `arrange` has seen to it."""
+        """Whether a group need not be stored, because `arrange` has already written it."""
         return False
 
     @abstractmethod
     def arrived(self, group: Group, number: int, value: Value) -> None:
-        """Learn the value of a statement in a group, of which others may be missing."""
+        """Receive the value of a statement in a group. Other values may still be missing."""
 
     @abstractmethod
     def store(self, group: Group, element: str, values: Sequence[Value]) -> None:
-        """Write neighbouring elements of a result, all of which are there now, from an element on."""
+        """Write neighbouring elements of a result, all of which are available now, from ``element`` on."""
 
     def everywhere(self, base: str, element: str, kind: str, pointer: str = "ptr") -> Value:
         """One number in memory, in all lanes."""
@@ -102,7 +106,7 @@ class Storage(ABC):
         return truth(self.emitter.splat(one), kind)
 
     def table(self, values: Sequence[Any], kind: str) -> str:
-        """The name of constants, one after the other."""
+        """The name of a table of constants."""
         stored = stored_as(kind)
         scalar = scalar_type(stored)
         texts = ", ".join(f"{scalar} {self.emitter.literal(stored, value)}" for value in values)
@@ -112,11 +116,11 @@ class Storage(ABC):
         return self.everywhere(name, element, kind)
 
     def reserved(self, count: int, kind: str) -> str:
-        """The name of room for so many numbers a point."""
+        """The name of memory for ``count`` numbers per point."""
         return self.emitter.allocate(f"[{count} x {self.emitter.type(stored_as(kind))}]")
 
     def kept(self, room: str, element: str, value: Value) -> None:
-        """Write a number where it can be read again."""
+        """Write a number to memory where it can be read again."""
         emitter, stored = self.emitter, numeric(value)
         place = emitter.write("ptr", f"getelementptr {emitter.type(stored.kind)}, ptr {room}, i64 {element}")
         emitter.perform(
@@ -136,11 +140,11 @@ class Memory(Storage):
     def __init__(self, program: Statements, layout: PointLayout, emitter: Emitter):
         super().__init__(program, layout, emitter)
         if emitter.exact:
-            # Hardly any point needs it.
+            # Hardly any point needs this code.
             self.registers = None
-        # Neighbouring elements of operands that are loaded already, by operand and first element.
+        # Neighbouring elements of operands that are already loaded, by operand and first element.
         self._windows: dict[tuple[int, int], list[Value]] = {}
-        # Groups of zeros that are written already.
+        # Groups of zeros that are already written.
         self._written: set[Group] = set()
         # The lines of operands that are fetched ahead.
         self._fetched: set[tuple[int, int]] = set()
@@ -169,7 +173,7 @@ class Memory(Storage):
         return truth(emitter.write(stored, gather), kind)
 
     def _neighbours(self, operand: int, element: int, kind: str) -> Value:
-        """An element of an operand, loaded with its neighbours and turned: a gather takes several times as long."""
+        """An element of an operand, loaded with its neighbours and transposed. A gather takes several times as long."""
         size, lanes = prod(self.program.inputs[operand][0]), self.layout.lanes
         width = min(_TURNED, lanes, 1 << (size.bit_length() - 1))
         start = min(element // width * width, size - width)
@@ -195,7 +199,7 @@ class Memory(Storage):
         return parts[0]
 
     def _fetch_later(self, operand: int, place: Value, offset: int) -> None:
-        """Have the same line of a later block fetched, since little is loaded while a block is computed."""
+        """Prefetch the same line of a later block, since little is loaded while a block is computed."""
         block = self.layout.lanes * self._bytes(operand)
         if block >= _LONG and (operand, offset // LINE) not in self._fetched:
             self._fetched.add((operand, offset // LINE))
@@ -209,9 +213,9 @@ class Memory(Storage):
         return powers_of_two(members, min(_STORED, self.layout.lanes))
 
     def arrange(self, groups: Sequence[Group]) -> None:
-        """All elements of a group are stored when the last one is there.
+        """Plan the stores. All elements of a group are stored when the last one is available.
 
-        Results that are mostly zeros begin as zeros, so that only the others have code.
+        Results that are mostly zeros start as zeros, so that only the other elements need code.
         """
         for result, numbers in enumerate(self.program.results):
             zeros = [group for group in groups if group.result == result and self._is_zero(group)]
@@ -235,7 +239,7 @@ class Memory(Storage):
         self.emitter.perform(f"call void @llvm.memset.p0.i64(ptr {place.text}, i8 0, i64 {count}, i1 false)")
 
     def arrived(self, group: Group, number: int, value: Value) -> None:
-        """Until then they stay in registers."""
+        """Nothing to do: elements stay in registers until they are stored."""
 
     def store(self, group: Group, element: str, values: Sequence[Value]) -> None:
         emitter, lanes, width, result = self.emitter, self.layout.lanes, len(values), group.result
@@ -256,13 +260,13 @@ class Memory(Storage):
             emitter.perform(f"store {piece} {part}, ptr {target.text}, align {size_of(kind)}")
 
     def _prefetch(self, place: Value, distance: int, writing: bool) -> None:
-        """Have a line fetched that is needed a few blocks later; beyond the end nothing happens."""
+        """Prefetch a line that is needed a few blocks later. Beyond the end this has no effect."""
         ahead = self.emitter.write("ptr", f"getelementptr i8, ptr {place.text}, i64 {distance}")
         self.emitter.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 {int(writing)}, i32 3, i32 1)")
 
     def _turned(self, values: list[Value], kind: str) -> list[tuple[int, str]]:
-        """For each point its elements side by side."""
+        """Per point, its elements side by side."""
         emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
         vector, values = emitter.type(kind), self._exchanged(values, kind)
         parts = []
@@ -277,7 +281,7 @@ class Memory(Storage):
         return parts
 
     def _exchanged(self, values: list[Value], kind: str) -> list[Value]:
-        """Blocks of lanes, as many as there are values, transposed by exchanging ever larger halves."""
+        """Transpose blocks of lanes, as many as there are values, by exchanging ever larger halves."""
         lanes, values, step = self.layout.lanes, list(values), 1
         vector = self.emitter.type(kind)
         while step < len(values):
@@ -298,7 +302,7 @@ class Memory(Storage):
         return self.emitter.write(kind, f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{mask}>")
 
     def _address(self, base: str, scalar: str, size: int, element: str) -> Value:
-        """Where an element of the first point of the block is."""
+        """The address of an element of the first point of the block."""
         emitter = self.emitter
         place = emitter.write("i64", "add i64 %i, 0" if size == 1 else f"mul i64 %i, {size}")
         if element != "0":
@@ -307,7 +311,7 @@ class Memory(Storage):
 
 
 def stored_as(kind: str) -> str:
-    """The kind of number that stands for one in memory."""
+    """The kind of number that represents ``kind`` in memory."""
     return "i8" if kind == "i1" else kind
 
 
@@ -316,5 +320,5 @@ def truth(value: Value, kind: str) -> Value:
 
 
 def numeric(value: Value) -> Value:
-    """A truth value as it lies in memory; any other number as it is."""
+    """A truth value in the form it has in memory; any other number unchanged."""
     return value.emitter.cast("zext", value, "i8") if value.kind == "i1" else value

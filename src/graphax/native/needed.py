@@ -1,4 +1,4 @@
-"""What results depend on, through loops as well."""
+"""The statements that results depend on, also through loops."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,11 +9,11 @@ from .statements import Statement
 def needed(
     statements: Sequence[Statement], results: Sequence[Sequence[int]]
 ) -> tuple[tuple[Statement, ...], dict[int, int]]:
-    """The statements that results depend on, numbered anew, and the new number of each."""
+    """The statements that results depend on, renumbered, and the new number of each."""
     found = {number for result in results for number in result}
     becomes = becoming(statements)
     size = 0
-    # What a carry becomes is written down after the carry is, so once around a loop is not enough.
+    # The new value of a carry is written after the carry itself, so one pass around a loop is not enough.
     while size < len(found):
         size = len(found)
         for number in range(len(statements) - 1, -1, -1):
@@ -26,7 +26,7 @@ def needed(
 
 
 def becoming(statements: Sequence[Statement]) -> dict[int, tuple[int]]:
-    """For each carry what it becomes in the next step."""
+    """Per carry, its value in the next step."""
     found: dict[int, tuple[int]] = {}
     for statement in statements:
         if statement.operation == "repeat":
@@ -36,21 +36,21 @@ def becoming(statements: Sequence[Statement]) -> dict[int, tuple[int]]:
 
 
 def parts(repeat: Statement) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The carries of a loop, what they become, and what is written."""
+    """The carries of a loop, their next values, and the written values."""
     first, count = repeat.attribute.length is None, repeat.attribute.carries
     middle, last = first + count, first + 2 * count
     return repeat.operands[first:middle], repeat.operands[middle:last], repeat.operands[last:]
 
 
 def _uses(statement: Statement) -> Iterable[int]:
-    """What a statement needs at once; a loop, its condition only."""
+    """The operands that a statement needs directly. For a loop this is only its condition."""
     if statement.operation == "repeat":
         return statement.operands[:1] if statement.attribute.length is None else ()
     return statement.operands
 
 
 def _without(statement: Statement, found: set[int]) -> Statement:
-    """A loop without the carries that nothing depends on, and without what is written in vain."""
+    """A loop without carries that nothing depends on and without written values that nothing reads."""
     if statement.operation != "repeat":
         return statement
     carries, new, written = parts(statement)

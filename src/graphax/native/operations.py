@@ -1,4 +1,4 @@
-"""What every operation of a statement is on vectors."""
+"""The implementation of every operation of a statement on vectors."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def _extreme(floating: str, integral: str) -> Callable[[Value, Value], Value]:
 
 
 def _compared(relation: str) -> Callable[[Value, Value], Value]:
-    # False < True, which as signed one-bit integers would be the other way round.
+    # False < True, which would be reversed for signed one-bit integers.
     def apply(a: Value, b: Value) -> Value:
         if a.kind == "i1" and relation not in ("eq", "ne"):
             a, b = (x.emitter.cast("zext", x, "i32") for x in (a, b))
@@ -51,7 +51,7 @@ def _inverse(x: Value) -> Value:
 def _quotient(a: Value, b: Value) -> Value:
     if a.is_float:
         return a / b
-    # By zero it is -1, or the largest number without a sign; all bits are ones.
+    # The quotient by zero is -1, or the largest unsigned number: all bits are ones.
     return select(b.equals(0), -1, _whole("div", a, b))
 
 
@@ -62,7 +62,7 @@ def _remainder(a: Value, b: Value) -> Value:
 
 
 def _whole(name: str, a: Value, b: Value) -> Value:
-    """A division of whole numbers. Processors stop at one by zero, and at one that overflows."""
+    """A division of whole numbers. Processors trap on division by zero and on overflow, so both are avoided."""
     if a.kind in ("u32", "u64"):
         return a.emitter.binary(f"u{name}", a, select(b.equals(0), 1, b))
     safe = a.emitter.binary(f"s{name}", a, select(b.equals(0) | b.equals(-1), 1, b))
@@ -74,7 +74,7 @@ def _sign(x: Value) -> Value:
 
 
 def convert(x: Value, kind: str) -> Value:
-    """A number as another kind; what does not fit an integer is the nearest that does, and NaN is zero."""
+    """A number converted to another kind. Values that do not fit an integer saturate, and NaN becomes zero."""
     emitter = x.emitter
     if kind == "i1":
         return x.differs(0)
@@ -131,10 +131,10 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
 
 
 def instructions(program: Statements, executed: bool = False, within: int | None = None) -> int:
-    """About how many instructions a program is on vectors, apart from those that put results into their places.
+    """The approximate number of instructions of a program on vectors, without those that store results.
 
-    With ``executed``, those of loops count as often as they run. With ``within``, only those of that scope and of
-    scopes inside it count.
+    With ``executed``, instructions of loops count as often as they run. With ``within``, only those of that scope and
+    of scopes inside it count.
     """
     scopes = None if within is None else program.inside(within)
     counted = (s for s in program.statements if scopes is None or s.scope in scopes)
@@ -147,7 +147,7 @@ def instructions(program: Statements, executed: bool = False, within: int | None
 
 @lru_cache(1024)
 def _instructions_of(operation: str, kind: str, operands: int) -> int:
-    """How many instructions an operation is; one for what is no arithmetic."""
+    """The number of instructions of an operation; one for everything that is not floating-point arithmetic."""
     if operation not in OPERATIONS or kind not in ("f32", "f64"):
         return 1
     emitter = Emitter(8, exact=False)

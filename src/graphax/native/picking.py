@@ -1,4 +1,4 @@
-"""Entries of small arrays by indices that are known only when run: every entry it could be, and a choice."""
+"""Entries of small arrays at indices known only at run time: all possible entries, and a choice between them."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -14,7 +14,7 @@ from .known import Known
 from .unroll import UNSIGNED, Numbers, Unrolling
 from .unroll_rules import rule_of_numbers
 
-# Beyond this many entries to choose from, XLA reads memory instead.
+# With more entries than this to choose from, XLA reads memory instead.
 _MOST_CHOICES = 64
 _COMBINED = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}
 
@@ -40,7 +40,7 @@ def _indexed(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
 
 @rule_of_numbers(*_COMBINED, count=_places)
 def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
-    """Numbers that are added to entries, or multiplied with them, one after the other."""
+    """Combine numbers with entries, for example by adding, one after the other."""
     known = Known(u.builder, u.lengths)
     where = known.values(indices)
     if where is None or known.step is not None:
@@ -54,7 +54,7 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
 
 
 def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
-    """The same by indices along one axis that are known only when run: each number, wherever it could go."""
+    """Like `_combined`, for run-time indices along one axis: each number is combined wherever it could go."""
     numbers, operation = eqn.params["dimension_numbers"], _COMBINED[eqn.primitive.name]
     axes = numbers.scatter_dims_to_operand_dims
     if len(axes) != 1 or "CLIP" in str(eqn.params["mode"]).upper():
@@ -76,7 +76,7 @@ def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, upd
 
 
 def _gathered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers) -> Numbers:
-    """A gather: for each row of indices the window that begins there."""
+    """A gather: for each row of indices, the window that begins there."""
     params, numbers = eqn.params, eqn.params["dimension_numbers"]
     axes, sizes = numbers.start_index_map, params["slice_sizes"]
     rows = indices.reshape(-1, len(axes)).tolist()
@@ -113,7 +113,7 @@ def _permuted(u: Unrolling, x: Numbers, indices: Numbers, numbers: Any) -> list[
 
 
 def _part(x: Numbers, numbers: Any, at: Sequence[int]) -> Numbers:
-    """What a row of indices, given by its place, can pick from: along axes that go together, its own entry."""
+    """The part of the operand that a row of indices can pick from. Along batching axes this is its own entry."""
     for axis, along in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
         x = np.take(x, [at[along]], axis)
     return x
@@ -125,7 +125,7 @@ def _sliced(u: Unrolling, eqn: Any, x: Numbers, *starts: Numbers) -> Numbers:
 
 
 def _updated(u: Unrolling, eqn: Any, x: Numbers, update: Numbers, *starts: Numbers) -> Numbers:
-    """A dynamic update of a slice: for each place where it could be, what is there then."""
+    """A dynamic update of a slice: a choice at each place where it could be."""
     limits = [size - part for size, part in zip(x.shape, update.shape, strict=True)]
     _check_choices(int(np.prod([limit + 1 for limit in limits])))
     at = [_clamped(u, int(start.ravel()[0]), limit) for start, limit in zip(starts, limits, strict=True)]
@@ -140,7 +140,7 @@ def _updated(u: Unrolling, eqn: Any, x: Numbers, update: Numbers, *starts: Numbe
 
 
 def _scattered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
-    """A scatter of one window: for each place where it could be, what is there then."""
+    """A scatter of one window: a choice at each place where it could be."""
     numbers = eqn.params["dimension_numbers"]
     axes = numbers.scatter_dims_to_operand_dims
     if indices.size != len(axes):
@@ -163,7 +163,7 @@ def _scattered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Nu
 
 
 def _window(u: Unrolling, x: Numbers, axes: Sequence[int], sizes: Sequence[int], starts: Sequence[int]) -> Numbers:
-    """The window of given sizes that begins at ``starts`` along ``axes``, moved inside if it would not be."""
+    """The window of given sizes that begins at ``starts`` along ``axes``, moved inside the array if necessary."""
     for axis, start in zip(axes, starts, strict=True):
         limit = x.shape[axis] - sizes[axis]
         _check_choices(limit + 1)
@@ -213,7 +213,7 @@ def _inside(u: Unrolling, row: Sequence[int], limits: Sequence[int]) -> Numbers:
 
 @rule_of_numbers("sort", count=lambda eqn: _jax.shape(eqn.invars[0])[eqn.params["dimension"]] * _places(eqn))
 def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
-    """By exchanging neighbours, which leaves equals in their order; what is not a number comes last."""
+    """Sort by exchanging neighbours, which is stable. NaN comes last."""
     if eqn.params["num_keys"] != 1:
         raise NativeError("only sorting by one key is taken")
     axis = eqn.params["dimension"]
@@ -232,7 +232,7 @@ def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
 
 
 def _note_inverses(u: Unrolling, operands: Sequence[Numbers], results: Sequence[Numbers]) -> None:
-    """A permutation that is sorted together with the numbers of its places gives its inverse."""
+    """Record inverses: a permutation that is sorted together with the numbers of its places gives its inverse."""
     places = u.constants(np.arange(len(operands[0])), np.int32)
     for at in np.ndindex(*operands[0].shape[1:]):
         column = (slice(None), *at)

@@ -1,4 +1,4 @@
-"""The code of a kernel: a loop over blocks of points, in each the statements on vectors, one lane a point."""
+"""The code of a kernel: a loop over blocks of points, each with the statements on vectors, one lane per point."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from .inverses import share_inverses
 from .memory import LINE, Memory, PointLayout, Stores
 from .statements import Statements
 
-# The function of a kernel.
+# The name of the function of a kernel.
 POINTS = "graphax_points"
 
 
@@ -40,7 +40,7 @@ stop:
   ret void
 }}
 """
-# Every point of a block by itself, which takes less code than all of them together.
+# Computes every point of a block separately, which takes less code than all of them together.
 _POINT_BY_POINT = """  br label %slow.point
 slow.point:
   %slow.done = phi i64 [0, %slow], [%slow.next, %slow.point]
@@ -49,7 +49,7 @@ slow.point:
   %slow.next = add i64 %slow.done, 1
   %slow.more = icmp slt i64 %slow.next, {lanes}
   br i1 %slow.more, label %slow.point, label %next"""
-# One point that is right for all arguments and wherever the results lie in memory.
+# Computes one point, correctly for all arguments and for any alignment of the results.
 _EXACT = """
 define internal void @exact(ptr %in, ptr %out, i64 %i) noinline optnone cold {{
 entry:
@@ -72,7 +72,7 @@ _METADATA = """
 
 
 def kernel_code(program: Statements, layout: PointLayout) -> str:
-    """A module with one function, which computes points from a first to a last one."""
+    """A module with one function, which computes a range of points."""
     quick = Body(Memory(share_inverses(program), layout, _emitter(layout, exact=False, block="quick"))).emitter
     parts, written = [], [quick]
     if quick.huge is not None or layout.stores is Stores.STREAMED:
@@ -114,7 +114,7 @@ def _pointers(program: Statements) -> str:
 
 
 def _alignment(program: Statements) -> str:
-    """Whether all results and the first point begin where a line of the cache does."""
+    """Code that checks whether all results and the first point begin at a cache line."""
     lines = ["  %bits0 = shl i64 %begin, 2"]
     for n in range(len(program.outputs)):
         lines.append(f"  %address{n} = ptrtoint ptr %out{n} to i64")
@@ -125,7 +125,7 @@ def _alignment(program: Statements) -> str:
 
 
 def _check(quick: Emitter) -> str:
-    """Compute the block again, slowly, if an argument was too large for the quick way."""
+    """Code that computes the block again, slowly, if an argument was too large for the fast code."""
     assert quick.huge is not None
     written = len(quick.lines)
     some = quick.any(quick.huge)

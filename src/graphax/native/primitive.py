@@ -1,5 +1,4 @@
-"""Kernels in JAX: a primitive that is one call of machine code on the CPU, one launch on a GPU, and the program it came
-from elsewhere."""
+"""Kernels in JAX: a primitive that is a call of machine code on the CPU, a launch on a GPU, or else its program."""
 
 import hashlib
 from collections import Counter
@@ -29,35 +28,35 @@ from .sharing import SharedLoop, shared_loop, work_of_a_thread
 from .statements import Statements
 from .threads import ThreadCode, reason_for_xla, thread_code
 
-# With arrays taken apart and a single point there are no vectors, which XLA would have made of long enough arrays. But
-# of many operations XLA makes many loops, and starting those takes longer than the arithmetic. It does so in every step
-# of a loop of the function's own, unless there is much to do in one. Calling a kernel takes half a microsecond. XLA is
-# done with a few equations in that time.
+# With arrays unrolled and a single point there are no vectors, which XLA would have made of long enough arrays. But XLA
+# turns many operations into many loops, and starting those takes longer than the arithmetic. It does so in every step
+# of a loop in the function, unless a step has much to do. Calling a kernel takes half a microsecond, in which XLA
+# finishes a few equations.
 _LARGEST_ARRAY_ALONE = 128
 _MOST_EQUATIONS_OF_XLA_ALONE, _FEW_EQUATIONS_ALONE = 100, 50
 _MOST_STATEMENTS_IN_LOOPS_ALONE = 16_000
-# These take XLA as long as so many other equations of small arrays. A matrix product takes microseconds to start.
+# These take XLA as long as this many other equations of small arrays. A matrix product takes microseconds to start.
 _AS_MANY_EQUATIONS = {"gather": 8, "scatter": 8, "scatter-add": 8, "scatter-mul": 8, "dot_general": 100}
 
-# An element of a result is turned from lanes into neighbours, and stored for each point.
+# An element of a result is moved from lanes to neighbouring addresses, and stored per point.
 _STORING = 8
 
-# Threads that share a point may do so many times the work of one that has it alone, where a GPU is busy.
+# If a GPU is busy, threads that share a point may do this many times the work of a single thread.
 _MOST_REPEATED = 2
 
-# A step of a loop waits for the one before it, so short ones leave the processor idle unless there are several vectors,
-# as many as registers allow: statements of a step at most, and vectors.
+# A step of a loop waits for the one before it, so short steps leave the processor idle unless there are several
+# vectors, as many as registers allow: the maximum number of statements per step, and the number of vectors.
 _SIDE_BY_SIDE = ((120, 4), (1_000, 2))
 
-# Results of so many bytes do not fit the cache of a core, or leave all caches before anything reads them.
+# Results of this many bytes do not fit the cache of a core, or leave all caches before anything reads them.
 _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A program for one point and its statements; equal to any with the same statements.
+    """A program for one point and its statements. Kernels with the same statements are equal.
 
-    ``required`` says that it was asked for by name, not chosen because it should be faster.
+    ``required`` tells that the kernel was requested by name, not chosen because it should be faster.
     """
 
     program: Program
@@ -82,27 +81,27 @@ class Kernel:
 
     @cached_property
     def instructions(self) -> int:
-        """About how many instructions the code for a block of points has."""
+        """The approximate number of instructions in the code for a block of points."""
         return instructions(self.statements) + _STORING * results_outside(self.statements)
 
     @cached_property
     def executed(self) -> int:
-        """About how many instructions run for a block of points."""
+        """The approximate number of instructions that run for a block of points."""
         return instructions(self.statements, True) + _STORING * sum(map(len, self.statements.results))
 
     @property
     def has_loops(self) -> bool:
-        """Whether loops of the function are loops of the kernel; those of contractions are not meant."""
+        """Whether loops of the function are loops of the kernel. Loops of contractions do not count."""
         return bool(self.statements.loops) and _jax.has_loops(self.program)
 
     @property
     def failure(self) -> str | None:
-        """Why it could not be compiled or loaded, if that was tried in vain."""
+        """The reason why the kernel could not be compiled or loaded, if that was tried and failed."""
         return _failures.get(self.digest)
 
     @property
     def reason_for_xla_alone(self) -> str | None:
-        """Why a single point is better left to XLA, or None."""
+        """The reason why a single point is better left to XLA, or None."""
         shapes = [shape for shape, _ in (*self.statements.inputs, *self.statements.outputs)]
         loops = self.has_loops and self.statements.operations <= _MOST_STATEMENTS_IN_LOOPS_ALONE
         if loops or not is_better_alone(shapes, self.program):
@@ -114,12 +113,12 @@ class Kernel:
         return reason_for_xla(self.statements)
 
     def seconds_on_gpu(self, points: int) -> float:
-        """What it should take for so many points on a GPU."""
+        """The estimated seconds for this many points on a GPU."""
         return kernel_on_gpu(work_of_a_thread(self.statements, _shared_on_gpu(self, points)), points)
 
 
 def is_better_alone(shapes: Sequence[Sequence[int]], program: Program) -> bool:
-    """Whether XLA is quicker with a single point of a program without loops, by the shapes of operands and results."""
+    """Whether XLA is faster for a single point of a program without loops, by the shapes of operands and results."""
     names = [eqn.primitive.name for eqn in program.equations]
     equations = sum(_AS_MANY_EQUATIONS.get(name, 1) for name in names)
     if max(map(prod, shapes), default=0) > _LARGEST_ARRAY_ALONE:
@@ -146,7 +145,7 @@ def _program(kernel: Kernel, batched: tuple[bool, ...]) -> Any:
 
 
 def _batch(operands: Sequence[Any], dims: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
-    """One more axis of points, merged with the one that is there; what has neither is still read from one place."""
+    """Add one more axis of points, merged with the existing one. Operands with neither axis are still read once."""
     size = next(np.shape(x)[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None)
     moved = [x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)]
     inner = _batch_size([np.shape(x)[dim is not None :] for x, dim in zip(moved, dims, strict=True)], batched)
@@ -180,7 +179,7 @@ def _lower_on_cpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 
 def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
     batch = _batch_size([aval.shape for aval in avals], batched)
-    # Code depends on the GPU, so what is lowered elsewhere is left to XLA.
+    # Code depends on the GPU, so programs lowered elsewhere are left to XLA.
     if not _has_results(kernel, batch) or not _jax.computes_on_gpu():
         return None
     reason = kernel.reason_for_xla_on_gpu
@@ -192,7 +191,7 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
 
 
 def _shared_on_gpu(kernel: Kernel, points: int) -> SharedLoop | None:
-    """The loop whose steps become threads: any for few points, and for many one that is most of the work."""
+    """The loop whose steps become threads: any loop for few points, and one that is most of the work for many."""
     loop = shared_loop(kernel.statements)
     if loop is None or points <= FEW_POINTS:
         return loop
@@ -201,18 +200,18 @@ def _shared_on_gpu(kernel: Kernel, points: int) -> SharedLoop | None:
 
 
 def _is_quick_on_gpu(kernel: Kernel, points: int) -> bool:
-    """Whether a kernel should be quicker than those of XLA, which share out single points too."""
+    """Whether a kernel should be faster than those of XLA, which also split single points among threads."""
     return points > FEW_POINTS or kernel.seconds_on_gpu(points) < xla_on_gpu(kernel.program, points)
 
 
 def _has_results(kernel: Kernel, batch: Any) -> bool:
-    """True if something is to be computed, for a number of points that is known."""
+    """True if there is something to compute, for a known number of points."""
     some = bool(kernel.statements.outputs) and not any(0 in shape for shape, _ in kernel.statements.outputs)
     return some and isinstance(batch, int | None) and batch != 0
 
 
 def _lowered(kernel: Kernel, load: Callable[[], Loaded]) -> Any:
-    """How XLA is told of a kernel; None where it cannot be loaded, and was not asked for by name."""
+    """The lowering rule of a kernel; None if it cannot be loaded and was not requested by name."""
     try:
         loaded = load()
     except Exception as error:
@@ -238,7 +237,7 @@ def _layout(statements: Statements, batched: tuple[bool, ...], batch: int | None
 
 
 def _vectors(statements: Statements) -> int:
-    """How many vectors are computed side by side."""
+    """The number of vectors that are computed side by side."""
     if not statements.loops:
         return 1
     largest = max(Counter(s.scope for s in statements.statements).values())
@@ -276,7 +275,7 @@ def _code_of_threads(kernel: Kernel, batched: tuple[bool, ...], shared: SharedLo
     return thread_code(kernel.statements, batched, shared)
 
 
-# Why kernels could not be made, by their digest.
+# The reasons why kernels could not be made, by their digest.
 _failures: dict[str, str] = {}
 
 _kernel = _jax.define_primitive(

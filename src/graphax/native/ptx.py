@@ -1,14 +1,14 @@
-"""Code for NVIDIA's GPUs: LLVM's language to PTX, which the driver of the GPU compiles further."""
+"""Code for NVIDIA GPUs: compiles LLVM's language to PTX, which the driver of the GPU compiles further."""
 
 from functools import cache
 from typing import Any
 
-# GPUs run code that was written for older ones. Not every LLVM knows the latest.
+# GPUs run code written for older ones, and not every LLVM knows the latest.
 _OLDEST, _LATEST = 70, 90
 
 
 def target(capability: int) -> str:
-    """What code is written for, given the compute capability of a GPU, times ten; '' if it is too old."""
+    """The target for the compute capability of a GPU, times ten; empty if the GPU is too old."""
     return f"sm_{min(capability, _LATEST)}" if capability >= _OLDEST else ""
 
 

@@ -1,4 +1,4 @@
-"""Loops of statements, made of what one step does."""
+"""Loops of statements, built from a single step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,13 +12,13 @@ from .statements import Repetition
 if TYPE_CHECKING:
     from .unroll import Numbers, Unrolling
 
-# That a carry stays the same may show once others are known to, but hardly ever more often than this.
+# That a carry stays the same may only show once others are known to, but hardly ever after more rounds than this.
 _MOST_ROUNDS = 3
 NONE: Mapping[int, int] = {}
-# Elements of what a loop reads or writes have a number each before it is seen that they lie side by side.
+# The maximum number of elements that a loop reads or writes. Each has a number until they are found to be adjacent.
 MOST_IN_MEMORY = 1 << 17
 
-# From carries and the number of the step to new carries, what is written, and whether to go on, unless that is known.
+# Maps carries and the number of the step to new carries, written values, and the condition to continue, if any.
 Step = Callable[[list["Numbers"], int], tuple[list["Numbers"], list["Numbers"], "Numbers | None"]]
 
 
@@ -31,10 +31,10 @@ def repeated(
     counts: Mapping[int, int],
     inside: bool,
 ) -> tuple[list["Numbers"], list["Numbers"]]:
-    """The last carries of a loop and all that it has written, given what a step makes of carries.
+    """The last carries of a loop and everything that it writes, given a function for one step.
 
-    ``counts`` are carries of one number each, by place, and by how much they grow. With ``inside``, carries that stay
-    the same are carried too, so that what is computed from them is not taken out of the loop.
+    ``counts`` maps places of single-number carries to their increments. With ``inside``, carries that stay the same are
+    carried as well, so that what is computed from them is not moved out of the loop.
     """
     builder, outside, flat = u.builder, u.scope, _flat(start)
     ends = np.cumsum([0, *(array.size for array in start)])
@@ -59,7 +59,7 @@ def repeated(
             assumed -= changed
             continue
         rounds += 1
-        # What stays the same is no carry, and then more may turn out to stay the same.
+        # Values that stay the same need not be carried, and then more may turn out to stay the same.
         same = {at: 0 for at, carry in carries.items() if new[at] in (carry, flat[at])}
         if inside or not same:
             break
@@ -76,7 +76,7 @@ def repeated(
 
 
 def _assumed(u: "Unrolling", start: Sequence["Numbers"], ends: np.ndarray) -> set[int]:
-    """Carries that are taken to stay the same until a step shows that they do not: lists of indices that are known.
+    """Carries that are assumed to stay the same until a step shows otherwise: known lists of indices.
 
     Some programs pass the constants of a derivative on from step to step, and indices among these must be known.
     """
@@ -107,7 +107,7 @@ def _stacked(
 
 
 def _taken(u: "Unrolling", start: int, stride: int, step: int, length: int | None, backward: bool) -> int:
-    """A carry that only counts, in a step."""
+    """The value in a step of a carry that only counts."""
     if stride == 0:
         return start
     assert length is not None

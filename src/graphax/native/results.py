@@ -1,4 +1,4 @@
-"""Which elements of results are stored together, and which a loop can store by itself."""
+"""The elements of results that are stored together, and those that a loop can store by itself."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -8,13 +8,13 @@ from ..errors import NativeError
 from .needed import parts
 from .statements import Statements
 
-# Numbers that loops keep for later. A number is as long as a line of the cache, and a thread has a few megabytes.
+# The maximum number of values that loops keep. Each takes a cache line, and a thread has a few megabytes.
 _MOST_KEPT = 1 << 14
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where the steps of a loop write a number: at ``offset`` of a result, and ``stride`` further in each."""
+    """Where the steps of a loop write a number: at ``offset`` of a result, plus ``stride`` per step."""
 
     result: int
     offset: int
@@ -23,9 +23,9 @@ class Target:
 
 @dataclass(eq=False)
 class Group:
-    """Neighbouring elements of a result from ``start`` on, and which of them are not computed yet.
+    """Neighbouring elements of a result from ``start`` on, and those of them that are not computed yet.
 
-    Those that a loop writes are ``stride`` further in each of its steps.
+    Elements that a loop writes move by ``stride`` in each step.
     """
 
     result: int
@@ -36,7 +36,7 @@ class Group:
 
 
 def targets(program: Statements) -> dict[int, Target]:
-    """For what loops write and nothing but results reads: where it goes."""
+    """The targets of values that loops write and that only results read, by statement."""
     statements = program.statements
     lengths = {
         written: statements[loop].attribute.length
@@ -51,7 +51,7 @@ def targets(program: Statements) -> dict[int, Target]:
             entry = statements[number]
             if entry.operation == "entry" and entry.operands[0] in found:
                 steps = found[entry.operands[0]]
-                # What is read once more, or stored twice, has to be kept.
+                # A value that is read again, or stored twice, has to be kept.
                 step = -1 if number in read or entry.attribute.offset in steps else entry.attribute.offset
                 steps[step] = result, position
     others = {s.operands[0] for n, s in enumerate(statements) if s.operation == "entry" and s.attribute.strides}
@@ -63,26 +63,26 @@ def targets(program: Statements) -> dict[int, Target]:
 
 
 def results_outside(program: Statements) -> int:
-    """How many elements of results have code of their own: they are no constants, and not stored by a loop."""
+    """The number of result elements with code of their own: those that are not constants and not stored by a loop."""
     steps = sum(program.statements[n].operation != "constant" for numbers in program.results for n in numbers)
     return steps - sum(n * (program.statements[loop].attribute.length or 0) for loop, n in _stored(program).items())
 
 
 def _stored(program: Statements) -> Counter[int]:
-    """How many numbers each loop stores by itself."""
+    """The number of values that each loop stores by itself."""
     direct = targets(program)
     return Counter({loop: sum(n in direct for n in parts(program.statements[loop])[2]) for loop in program.loops})
 
 
 def check_room(program: Statements) -> None:
-    """Raise `NativeError` if what loops keep is more than a thread has room for."""
+    """Raise `NativeError` if loops keep more values than a thread has room for."""
     kept = numbers_kept(program)
     if kept > _MOST_KEPT:
         raise NativeError(f"its loops keep {kept:,} numbers, and there is room for {_MOST_KEPT:,}")
 
 
 def numbers_kept(program: Statements) -> int:
-    """How many numbers of a point loops keep for later."""
+    """The number of values per point that loops keep for later."""
     kept = sum(len(s.operands) for s in program.statements if s.operation == "kept")
     stored = _stored(program)
     for loop in program.loops:
@@ -100,15 +100,15 @@ def _target(steps: Mapping[int, tuple[int, int]], length: int) -> Target | None:
     return Target(result, first, stride) if regular else None
 
 
-# Which of the elements at some positions are stored together: from the first of them, their statements.
+# Selects which of the elements at some positions are stored together: yields first positions and statements.
 Together = Callable[[Mapping[int, int]], Iterable[tuple[int, tuple[int, ...]]]]
 
 
 def groups(program: Statements, direct: Mapping[int, Target], together: Together) -> dict[int, list[Group]]:
-    """Elements that are stored together, by the statements they wait for."""
+    """Groups of elements that are stored together, by the statements that they wait for."""
     pieces: dict[tuple[int, int, int], dict[int, int]] = {}
     for result, numbers in enumerate(program.results):
-        # What a loop stores is not stored after it.
+        # Elements that a loop stores are not stored after it.
         pieces[result, 0, 0] = {
             position: number
             for position, number in enumerate(numbers)
@@ -127,7 +127,7 @@ def groups(program: Statements, direct: Mapping[int, Target], together: Together
 
 
 def powers_of_two(members: Mapping[int, int], widest: int) -> Iterable[tuple[int, tuple[int, ...]]]:
-    """Neighbours, as many at once as a power of two, and at most so many."""
+    """Yield runs of neighbours whose lengths are powers of two, up to ``widest``."""
     for start, numbers in runs(members, len(members)):
         done = 0
         while done < len(numbers):
@@ -137,7 +137,7 @@ def powers_of_two(members: Mapping[int, int], widest: int) -> Iterable[tuple[int
 
 
 def runs(members: Mapping[int, int], widest: int) -> Iterable[tuple[int, tuple[int, ...]]]:
-    """Neighbours, at most so many at once."""
+    """Yield runs of neighbours, up to ``widest`` at once."""
     rest = sorted(members)
     while rest:
         width = 1

@@ -1,4 +1,4 @@
-"""An order of statements in which few values are alive at once, so that they stay in registers."""
+"""Orders of statements in which few values are alive at once, so that they stay in registers."""
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 from .statements import STORED, Statement, Statements
 
-# Vector registers that are not needed for something else, on a machine that has 32.
+# The vector registers that are not needed for something else, on a machine with 32.
 REGISTERS = 26
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The statements of a scope in a good order; ``head`` are those that a loop needs to know whether to go on."""
+    """The statements of a scope in a good order. ``head`` holds those that decide whether a loop continues."""
 
     head: tuple[int, ...]
     rest: tuple[int, ...]
 
 
 def schedules(program: Statements, registers: int | None = REGISTERS) -> dict[int, Schedule]:
-    """By scope. A loop in it is like a statement that needs all that the loop reads.
+    """Schedules by scope. An inner loop counts as a statement that needs everything it reads.
 
-    With ``registers`` None any order will do, and none is looked for.
+    With ``registers`` None, any order will do, and none is searched for.
     """
     statements, scopes = program.statements, by_scope(program.statements)
     inside: dict[int, set[int]] = {}
@@ -33,7 +33,7 @@ def schedules(program: Statements, registers: int | None = REGISTERS) -> dict[in
         members = scopes.get(scope, [])
         inner = [inside[statements[n].attribute.scope] for n in members if statements[n].operation == "repeat"]
         inside[scope] = set(members).union(*inner)
-        # What a carry becomes may have been computed before the loop.
+        # The next value of a carry may have been computed before the loop.
         read = {n for member in members for n in reads[member]}.union(repeat.operands)
         reads[number] = sorted(read - inside[scope])
         results[scope] = [n for n in repeat.operands if statements[n].operation != "carry"]
@@ -59,7 +59,7 @@ def _scheduled(
     results: Sequence[int],
     registers: int | None,
 ) -> Schedule:
-    """An order of some statements, of which what is defined elsewhere is no part."""
+    """An order of ``members``. Values defined elsewhere are not part of it."""
     places = {number: place for place, number in enumerate(members)}
     local = [
         statements[number]._replace(operands=tuple(places[n] for n in reads[number] if n in places))
@@ -73,7 +73,7 @@ def _scheduled(
 
 
 def schedule(statements: Sequence[Statement], results: Sequence[int], registers: int | None = REGISTERS) -> list[int]:
-    """The best of the order as written, depth first from the results, and one that is greedy for few live values."""
+    """The best of three orders: as written, depth first from the results, and greedy for few live values."""
     if registers is None:
         return _as_written(statements)
     candidates = _as_written(statements), _depth_first(statements, results), _greedy(statements, results)
@@ -83,9 +83,9 @@ def schedule(statements: Sequence[Statement], results: Sequence[int], registers:
 def pressure(
     statements: Sequence[Statement], results: Sequence[int], order: Sequence[int], registers: int = REGISTERS
 ) -> tuple[int, int]:
-    """How many values are alive beyond the registers, summed over time; and how many are alive at all.
+    """The number of live values beyond the registers, summed over time, and the total number of live values.
 
-    Constants are operands from memory, inputs are loaded when they are first used, and results are stored at once.
+    Constants are operands from memory, inputs are loaded on first use, and results are stored at once.
     """
     last = {operand: time for time, number in enumerate(order) for operand in statements[number].operands}
     ends: dict[int, int] = {}
@@ -101,7 +101,7 @@ def pressure(
 
 
 def _as_written(statements: Sequence[Statement]) -> list[int]:
-    """In turn, but numbers that are in memory when they are first used."""
+    """The order as written, but with loads from memory right before their first use."""
     order: dict[int, None] = {}
     for number, statement in enumerate(statements):
         if statement.operation not in STORED or statement.operands:
@@ -110,7 +110,7 @@ def _as_written(statements: Sequence[Statement]) -> list[int]:
 
 
 def _depth_first(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:
-    """Every result in turn, and of the operands of a statement first the one that needs more registers."""
+    """Every result in turn. Of the operands of a statement, the one that needs more registers comes first."""
     need = [0] * len(statements)
     for number, statement in enumerate(statements):
         needs = sorted((need[n] for n in set(statement.operands)), reverse=True)
@@ -134,7 +134,7 @@ def _depth_first(statements: Sequence[Statement], results: Sequence[int]) -> lis
 
 
 def _greedy(statements: Sequence[Statement], results: Sequence[int]) -> list[int]:
-    """Next the statement that leaves the fewest values alive; of equals, the one whose operands are freshest."""
+    """Next the statement that leaves the fewest values alive; among equals, the one with the most recent operands."""
     users: list[list[int]] = [[] for _ in statements]
     for number, statement in enumerate(statements):
         for operand in set(statement.operands):
@@ -167,7 +167,7 @@ def _greedy(statements: Sequence[Statement], results: Sequence[int]) -> list[int
         for operand in set(statements[number].operands):
             remaining[operand] -= 1
             if remaining[operand] == 1:
-                # Its last user frees a register now; the old entry is skipped when it comes up.
+                # The last user of the operand now frees a register; the old entry is skipped when it comes up.
                 for user in users[operand]:
                     if not done[user] and not missing[user]:
                         heapq.heappush(ready, (priority(user), user))

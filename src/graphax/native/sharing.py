@@ -1,8 +1,8 @@
 """Loops whose steps the threads of a GPU take side by side.
 
-A GPU has far more threads than there are points in most batches. Where a program ends in a loop whose steps do not
-depend on each other, such as one pass of forward or reverse mode for each column or row of a Jacobian, each step
-becomes a thread. All threads of a point repeat what comes before the loop.
+A GPU has far more threads than there are points in most batches. If a program ends in a loop with independent steps,
+such as one pass of forward or reverse mode per column or row of a Jacobian, each step becomes a thread. All threads of
+a point repeat the code before the loop.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from .operations import instructions
 from .results import Group, targets
 from .statements import Statements
 
-# What the code of a thread calls its point, and the step of the loop that it takes.
+# The names of the point of a thread, and of the step of the loop that it takes.
 POINT, STEP = "%point.of.thread", "%step.of.thread"
 
 
@@ -22,9 +22,9 @@ class SharedLoop:
     """A loop of which every thread takes one step.
 
     Attributes:
-        number: of its statement.
-        scope: of what is repeated.
-        length: the number of steps, which is the number of threads for each point.
+        number: the number of its statement.
+        scope: the scope of the repeated statements.
+        length: the number of steps, which is the number of threads per point.
     """
 
     number: int
@@ -32,7 +32,7 @@ class SharedLoop:
     length: int
 
     def has_rows(self, program: Statements, group: Group) -> bool:
-        """Whether the elements of a group lie side by side for neighbouring threads, of any points."""
+        """Whether the elements of a group are adjacent for neighbouring threads, also across points."""
         inside = program.statements[group.numbers[0]].scope == self.scope
         whole = group.stride * self.length == len(program.results[group.result])
         return inside and whole and group.start + len(group.numbers) <= group.stride
@@ -51,7 +51,7 @@ def shared_loop(program: Statements) -> SharedLoop | None:
 
 
 def work_of_a_thread(program: Statements, loop: SharedLoop | None) -> ThreadWork:
-    """What each thread does if the steps of a loop are shared out, or if each point has a single thread."""
+    """The work of each thread if the steps of a loop are distributed, or if each point has a single thread."""
     code, executed = instructions(program), instructions(program, True)
     stored = sum(map(len, program.results))
     if loop is None:

@@ -1,8 +1,8 @@
-"""Code on single numbers: what a small program is once its arrays are taken apart.
+"""Code on single numbers: a small program after its arrays are unrolled.
 
-It is straight, except for loops. Those have a scope of their own, and what does not change in a loop is outside of it.
-`StatementBuilder` never writes the same statement twice and simplifies on the way, by rules that hold for every
-floating-point number, infinities, NaN and signed zeros included.
+The code is straight-line, except for loops. Loops have a scope of their own, and values that do not change in a loop
+are outside of it. `StatementBuilder` never writes the same statement twice. It simplifies by rules that hold for every
+floating-point number, including infinities, NaN and signed zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ FOLDED: dict[str, Any] = {
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
-# Steps of a loop that ends when a condition says so.
+# The assumed number of steps of a loop that ends by a condition.
 _STEPS = 10
-# What is no operation: numbers that are known, or that lie in memory.
+# Statements that compute nothing: numbers that are known, or that are in memory.
 STORED = frozenset({"constant", "input", "entry"})
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a number lies among others: ``offset``, and a stride for each loop whose step it moves with."""
+    """The position of a number among others: ``offset``, and a stride per loop whose step it moves with."""
 
     offset: int
     strides: tuple[int, ...] = ()
@@ -42,16 +42,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Repetition:
-    """How a `"repeat"` goes on.
+    """How a `"repeat"` statement continues.
 
-    Its operands are the condition, if there is no length, the `"carry"` statements, what each becomes in the next step,
-    and the `"written"` ones.
+    Its operands are the condition (if there is no length), the `"carry"` statements, the next value of each carry, and
+    the `"written"` statements.
 
     Attributes:
-        scope: the scope of what is repeated.
+        scope: the scope of the repeated statements.
         length: the number of steps; None for as long as the condition holds.
         backward: whether the steps are numbered down to zero.
-        carries: how many numbers are carried.
+        carries: the number of carries.
     """
 
     scope: int
@@ -67,14 +67,15 @@ class Statement(NamedTuple):
 
     - ``"constant"``: the number ``attribute``;
     - ``"input"``: the operand of the program and the `Place` in ``attribute``; its own operands are steps of loops;
-    - ``"repeat"``: a loop, as the `Repetition` in ``attribute`` says. In it, a ``"carry"`` begins as its operand, a
+    - ``"repeat"``: a loop with the `Repetition` in ``attribute``. In it, a ``"carry"`` starts as its operand, a
       ``"step"`` is the number of the step, and a ``"written"`` is kept for each step. After it, ``"after"`` is the last
-      value of a carry, given as its second operand;
+      value of a carry, which is its second operand;
     - ``"table"``: the constants ``attribute``; ``"kept"``: its operands, one after the other;
-    - ``"entry"``: the number at the `Place` ``attribute`` of its first operand: a table, what was kept, or what
-      was written by the loop that is its second operand; any others are steps of loops.
+    - ``"entry"``: the number at the `Place` ``attribute`` of its first operand: a table, a ``"kept"``, or the values
+      written by the loop that is its second operand. Any other operands are steps of loops.
 
-    ``scope`` is the innermost loop that a statement is part of, 0 outside of all; inner scopes have larger numbers.
+    ``scope`` is the innermost loop that contains a statement, or 0 outside of all loops. Inner scopes have larger
+    numbers.
     """
 
     operation: str
@@ -86,11 +87,11 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Statements:
-    """A program of statements, each numbered by its place.
+    """A program of statements, each numbered by its position.
 
     Attributes:
-        inputs, outputs: shape and dtype of every operand and result.
-        results: the statements that are the elements of every result.
+        inputs, outputs: the shape and dtype of every operand and result.
+        results: the statements that are the elements of each result.
     """
 
     statements: tuple[Statement, ...]
@@ -100,17 +101,17 @@ class Statements:
 
     @property
     def operations(self) -> int:
-        """How many statements compute something."""
+        """The number of statements that compute something."""
         return sum(s.operation not in STORED for s in self.statements)
 
     @cached_property
     def loops(self) -> tuple[int, ...]:
-        """The numbers of the loops; inner ones come before those that they are part of."""
+        """The numbers of the loops. Inner loops come before those that contain them."""
         return tuple(n for n, s in enumerate(self.statements) if s.operation == "repeat")
 
     @cached_property
     def times(self) -> dict[int, int]:
-        """How often the statements of each scope are executed."""
+        """The number of times that the statements of each scope are executed."""
         times = {0: 1}
         for number in reversed(self.loops):
             repeat = self.statements[number]
@@ -128,12 +129,12 @@ class Statements:
 
     @property
     def executed(self) -> int:
-        """How many operations are executed for a point."""
+        """The number of operations that are executed per point."""
         return sum(self.times[s.scope] for s in self.statements if s.operation not in STORED)
 
 
 class StatementBuilder:
-    """Statements so far; every method returns the number of the one that holds the result."""
+    """Builds statements. Every method returns the number of the statement that holds the result."""
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []
@@ -144,16 +145,16 @@ class StatementBuilder:
 
     @property
     def count(self) -> int:
-        """How many there are, apart from numbers that are in memory anyway: a loop may read and write many."""
+        """The number of statements, without numbers that are in memory anyway, of which loops may use many."""
         return len(self.statements) - self._stored
 
     def constant(self, value: Any, dtype: Any) -> int:
         number = np.asarray(value).astype(dtype)[()]
-        # By its bits, because -0.0 == 0.0 and NaN != NaN.
+        # Identify constants by their bits, because -0.0 == 0.0 and NaN != NaN.
         return self._add(Statement("constant", (), _kind(dtype), number), np.asarray(number).tobytes())
 
     def nothing(self, dtype: Any) -> int:
-        """The zero of an entry that a block does not have."""
+        """The zero of an absent entry of a block."""
         number = self._add(Statement("constant", (), _kind(dtype), np.zeros((), dtype)[()]), "nothing")
         self._nothing.add(number)
         return number
@@ -170,7 +171,7 @@ class StatementBuilder:
         return self._add(Statement("step", (), "i32", scope=scope), scope)
 
     def carry(self, start: int, scope: int) -> int:
-        """A number that a loop changes; each is another."""
+        """A number that a loop changes. Every call adds a new one."""
         return self._add(Statement("carry", (start,), self.statements[start].kind, scope=scope), len(self.statements))
 
     def written(self, number: int, step: int) -> int:
@@ -180,18 +181,18 @@ class StatementBuilder:
         return self._add(Statement("repeat", tuple(operands), "i1", repetition, scope), repetition)
 
     def after(self, repeat: int, carry: int) -> int:
-        """What a number that was carried is in the end; carries lie in the loop, what is left of them outside."""
+        """The final value of a carried number. Carries are inside the loop, their final values outside."""
         outside = self.statements[repeat].scope
         return self._add(Statement("after", (repeat, carry), self.statements[carry].kind, scope=outside))
 
     def entry(self, repeat: int, written: int, step: int) -> int:
-        """What a loop has written in one step."""
+        """The value that a loop has written in one step."""
         outside, place = self.statements[repeat].scope, Place(step)
         kind = self.statements[written].kind
         return self._add(Statement("entry", (written, repeat), kind, place, outside), place)
 
     def at_step(self, numbers: Sequence[int], step: int) -> int:
-        """In every step of a loop another number of a sequence."""
+        """A different number of a sequence in every step of a loop."""
         first = self.statements[numbers[0]]
         if all(number == numbers[0] for number in numbers):
             return numbers[0]
@@ -207,7 +208,10 @@ class StatementBuilder:
         return self._add(Statement("entry", (kept, step), first.kind, Place(0, (1,))), Place(0, (1,)))
 
     def _chosen(self, numbers: Sequence[int], step: int) -> int:
-        """Numbers that change in the loop themselves: the most frequent one, and others in their steps."""
+        """A choice among numbers that change in the loop themselves.
+
+        It is the most frequent number, except in the steps of the others.
+        """
         usual = max(set(numbers), key=lambda n: (numbers.count(n), -n))
         result = usual
         for at, number in enumerate(numbers):
@@ -217,7 +221,7 @@ class StatementBuilder:
         return result
 
     def counted(self, step: int, start: int, stride: int, dtype: Any) -> int:
-        """A whole number that grows in every step."""
+        """A whole number that grows by ``stride`` in every step."""
         number = self.convert(step, dtype)
         moved = number if stride == 1 else self.apply("mul", number, self.constant(stride, dtype))
         return moved if start == 0 else self.apply("add", moved, self.constant(start, dtype))
@@ -231,7 +235,7 @@ class StatementBuilder:
         return self._add(Statement("entry", (source, step), kind, Place(0, (1,))), Place(0, (1,)))
 
     def _moved(self, numbers: Sequence[int], step: int) -> int | None:
-        """Numbers that lie in memory at the same distance from each other."""
+        """A sequence of numbers that are evenly spaced in memory; None if they are not."""
         found = [self.statements[number] for number in numbers]
         first = found[0]
         if first.operation not in ("input", "entry"):
@@ -249,7 +253,7 @@ class StatementBuilder:
         return self._add(Statement(first.operation, (*first.operands, step), first.kind, attribute), attribute)
 
     def apply(self, operation: str, *operands: int) -> int:
-        """An operation, or something simpler that gives the same."""
+        """The result of an operation, or of something simpler with the same result."""
         simpler = self._simplified(operation, operands)
         if simpler is not None:
             return simpler
@@ -270,7 +274,7 @@ class StatementBuilder:
         return self._add(Statement("convert", (operand,), kind))
 
     def _fits(self, value: Any, dtype: Any) -> bool:
-        """True if NumPy converts a constant to an integer as the machine does: what does not fit saturates there."""
+        """True if NumPy converts a constant to an integer as the machine does, which saturates."""
         if np.dtype(dtype) == bool or value.dtype.kind != "f":
             return bool(np.isfinite(value))
         limits = np.iinfo(dtype)
@@ -287,7 +291,7 @@ class StatementBuilder:
         return self._add(Statement("bitcast", (operand,), kind))
 
     def power(self, operand: int, exponent: int) -> int:
-        """A whole power by squaring; a negative one of the inverse, which other derivatives need as well."""
+        """A whole power by squaring. A negative power uses the inverse, which other derivatives need as well."""
         one = self.constant(1, np.float32 if self.statements[operand].kind == "f32" else np.float64)
         if exponent == 0:
             return one
@@ -304,7 +308,7 @@ class StatementBuilder:
         return result
 
     def value(self, number: int) -> Any:
-        """The value of a constant, None for anything else."""
+        """The value of a constant; None for anything else."""
         statement = self.statements[number]
         return statement.attribute if statement.operation == "constant" else None
 
@@ -318,7 +322,7 @@ class StatementBuilder:
         return number
 
     def _placed(self, statement: Statement) -> Statement:
-        """A statement in the innermost loop that it needs something of."""
+        """The statement in the innermost loop that one of its operands belongs to."""
         if statement.operation in ("step", "carry", "repeat", "after"):
             return statement
         visible = [n for n in statement.operands if self.statements[n].operation != "written"]
@@ -339,7 +343,7 @@ class StatementBuilder:
         return rule(*operands) if rule else None
 
     def _spared(self, operation: str, operands: tuple[int, ...]) -> int | None:
-        """What an operation leaves of nothing, or of other numbers: a block has no arithmetic where it has no entry."""
+        """The result of an operation with absent entries, or None. A block has no arithmetic where it has no entry."""
         absent = [n in self._nothing for n in operands]
         match operation:
             case "mul":
@@ -353,7 +357,7 @@ class StatementBuilder:
         return None
 
     def _negated(self, number: int) -> int | None:
-        """What a statement is the negative of."""
+        """The operand of a negation, or None."""
         statement = self.statements[number]
         return statement.operands[0] if statement.operation == "neg" else None
 
@@ -406,7 +410,7 @@ class StatementBuilder:
         return None
 
     def _bounds(self, number: int) -> tuple[int, int] | None:
-        """Between which whole numbers a choice of constants is."""
+        """The smallest and largest whole number of a choice of constants, or None."""
         statement = self.statements[number]
         if statement.kind not in ("i32", "i64"):
             return None
@@ -446,7 +450,7 @@ class StatementBuilder:
 
 
 def _differs(operation: str, values: Sequence[Any]) -> bool:
-    """True if NumPy divides whole numbers in another way than the machine does."""
+    """True if NumPy divides whole numbers differently from the machine."""
     whole = values[0].dtype.kind in "iu"
     return whole and (operation == "div" or (operation == "rem" and values[1] == 0))
 

@@ -1,8 +1,8 @@
-"""The memory of a thread of a GPU: loads of its own elements, and stores by way of what the threads of a warp share.
+"""The memory of a GPU thread: loads of its own elements, and stores through memory that the threads of a warp share.
 
-Elements of a result that are neighbours in memory are in one thread, and memory wants neighbours from neighbouring
-threads. So the threads of a warp write rows of elements into a **room** that they share, as soon as they have them, and
-copy all rows together. The last warp may have fewer points; there every thread copies its own row.
+Neighbouring elements of a result are in one thread, but memory is fastest if neighbouring threads write neighbours. So
+the threads of a warp write rows of elements into a shared **room**, as soon as they have them, and copy all rows
+together. The last warp may have fewer points; there every thread copies its own row.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,27 +21,28 @@ from .statements import Statements
 
 WARP = 32
 GLOBAL, _SHARED = "ptr addrspace(1)", "ptr addrspace(3)"
-# Bytes of the room of a warp at most, such that seven warps fit into a processor: about as many as have registers for
-# long programs.
+# The maximum bytes of the room of a warp, such that seven warps fit into a processor: about as many as have registers
+# for long programs.
 ROOM = 30_000
-# Elements of the smallest transactions of memory.
+# The number of elements in the smallest memory transactions.
 _SECTOR = 8
-# Bytes that a thread loads at once.
+# The bytes that a thread loads at once.
 LOADED = 16
 
 
 class ThreadMemory(Storage):
     """The memory of one thread."""
 
-    # A thread has 255, and needs some for addresses.
+    # A thread has 255 registers, and needs some for addresses.
     registers = 220
 
     def __init__(self, program: Statements, layout: PointLayout, wait: str, shared: SharedLoop | None = None):
         super().__init__(program, layout, ThreadEmitter(layout.lanes, exact=False))
         self._wait, self.shared = wait, shared
-        # Where a value of 1 stands among zeros, in tables that are like that.
+        # The position of the 1, in tables that have a single 1 among zeros.
         self._ones: dict[str, int] = {}
-        # How many bytes the rows of a warp take, where the groups are, and whether each has a place of its own.
+        # The bytes that the rows of a warp take, the place of each group, and whether each group has a place of its
+        # own.
         self.room = 0
         self._places: dict[Group, int] = {}
         self._apart = True
@@ -73,7 +74,7 @@ class ThreadMemory(Storage):
     def tabulated(self, name: str, element: str, kind: str) -> Value:
         if name not in self._ones:
             return super().tabulated(name, element, kind)
-        # Threads read different elements. Comparing is quicker than waiting for memory.
+        # Threads read different elements, and comparing is faster than waiting for memory.
         here = self.emitter.write("i1", f"icmp eq i64 {element}, {self._ones[name]}")
         return self.emitter.select(here, self.emitter.value(kind, 1), self.emitter.value(kind, 0))
 
@@ -83,13 +84,13 @@ class ThreadMemory(Storage):
     def together(self, members: Mapping[int, int]) -> Iterable[tuple[int, tuple[int, ...]]]:
         kinds = {self.program.statements[number].kind for number in members.values()}
         row = WARP * max((size_of(stored_as(kind)) for kind in kinds), default=1)
-        # Pieces of the same size, whose ends are ends of transactions if those of all elements are.
+        # Pieces of equal size, whose ends are ends of transactions if those of all elements are.
         widest = ROOM // row - 1
         pieces = -(-len(members) // widest)
         return runs(members, -(-len(members) // (pieces * _SECTOR)) * _SECTOR if pieces > 1 else widest)
 
     def arrange(self, groups: Sequence[Group]) -> None:
-        """Give every group a place in the room, or the same one to all where there is not enough for that."""
+        """Give every group a place in the room, or the same place to all if there is not enough room."""
         sizes = {group: self._row(group) * WARP for group in groups if len(group.numbers) > 1}
         self._apart = sum(sizes.values()) <= ROOM
         for group, size in sizes.items():
@@ -97,7 +98,7 @@ class ThreadMemory(Storage):
             self.room = self.room + size if self._apart else max(self.room, size)
 
     def _row(self, group: Group) -> int:
-        """The bytes of a row. Threads that write the same place of their rows write to different banks."""
+        """The bytes of a row, such that threads that write the same place of their rows write to different banks."""
         return (len(group.numbers) | 1) * size_of(self._kind(group))
 
     def _kind(self, group: Group) -> str:
@@ -108,7 +109,7 @@ class ThreadMemory(Storage):
             self._put(group, [place for place, n in enumerate(group.numbers) if n == number], value)
 
     def _put(self, group: Group, places: Iterable[int], value: Value) -> None:
-        """Write an element to a thread's own row."""
+        """Write an element to the thread's own row."""
         value = numeric(value)
         scalar, size = scalar_type(value.kind), size_of(value.kind)
         for place in places:
@@ -139,11 +140,14 @@ class ThreadMemory(Storage):
         else:
             self._copy_own(group, own, width)
         if group.stride or not self._apart:
-            # Others will be written where these are.
+            # Other elements will be written to the same place.
             emitter.perform(self._wait)
 
     def _copy_together(self, group: Group, own: str, size: int, element: str) -> None:
-        """Copy the rows of all threads of a warp, which are so many elements apart; at the end, each its own."""
+        """Copy the rows of all threads of a warp, which are ``size`` elements apart.
+
+        In the last warp, each thread copies its own row.
+        """
         emitter, width, scalar = self.emitter, len(group.numbers), scalar_type(self._kind(group))
         emitter.perform(self._wait)
         label = emitter.fresh("rows")
@@ -160,7 +164,7 @@ class ThreadMemory(Storage):
         emitter.begin(f"{label}.after")
 
     def _copy_own(self, group: Group, own: str, width: int) -> None:
-        """Every thread copies its own row."""
+        """Emit code in which every thread copies its own row."""
         scalar, bytes_each = scalar_type(self._kind(group)), size_of(self._kind(group))
         with self._repeated(width) as number:
             offset = self.emitter.write("i32", f"mul i32 {number}, {bytes_each}").text
@@ -168,11 +172,11 @@ class ThreadMemory(Storage):
             self._copy(group, self._in_row(group, offset), self._moved(own, scalar, place))
 
     def _copy_rows(self, group: Group, start: str, width: int, size: int) -> None:
-        """The threads of a warp copy all rows, in the order in which their elements are in memory."""
+        """Emit code in which the threads of a warp copy all rows, in the order of their elements in memory."""
         emitter, kind = self.emitter, self._kind(group)
         scalar, bytes_each, pitch = scalar_type(kind), size_of(kind), width | 1
         room = self._in_room("%room", str(self._places[group]))
-        # Elements of a step, one for each thread: `width` steps of 32 are all of them.
+        # A step copies one element per thread, so `width` steps of 32 copy all of them.
         unrolled = next(n for n in (4, 2, 1) if width % n == 0)
         with self._repeated(width // unrolled) as step:
             first = emitter.write("i32", f"mul i32 {step}, {unrolled * WARP}").text
@@ -191,7 +195,7 @@ class ThreadMemory(Storage):
 
     @contextmanager
     def _repeated(self, times: int) -> Iterator[str]:
-        """A loop of so many steps; the number of a step."""
+        """A loop of ``times`` steps. Yields the number of the step."""
         emitter = self.emitter
         label, before = emitter.fresh("copy"), emitter.block
         emitter.perform(f"br label %{label}")
@@ -211,7 +215,7 @@ class ThreadMemory(Storage):
         self.emitter.perform(f"store {scalar} {name}, {GLOBAL} {target}, align {align}")
 
     def _in_room(self, base: str, offset: str) -> str:
-        """An address so many bytes further in the room."""
+        """An address ``offset`` bytes further in the room."""
         if offset == "0":
             return base
         return self.emitter.write("ptr", f"getelementptr i8, {_SHARED} {base}, i32 {offset}").text
@@ -230,7 +234,7 @@ class ThreadMemory(Storage):
 
 
 def _loaded_together(size: int, bytes_each: int) -> int:
-    """How many neighbouring elements of a point begin at addresses that a thread can load at once."""
+    """The number of neighbouring elements of a point that a thread can load at once, given their alignment."""
     width = LOADED // bytes_each
     while size % width:
         width //= 2

@@ -1,8 +1,8 @@
-"""The code of a kernel for a GPU: a thread for each point, or for a few where points are numbers of their own arrays;
-or several threads for each point, where they share the steps of a loop.
+"""The code of a kernel for a GPU. Usually each point has a thread.
 
-Threads come in warps of 32. Where a warp has a point for every thread of it, all is done together; what is left at the
-end is done by every thread for itself. Threads beyond the end repeat the last point.
+A thread has a few points if all arrays have one number per point. A point has several threads if they share the steps
+of a loop. Threads come in warps of 32. If a warp has a point for each of its threads, they work together; in the last
+warp, every thread works by itself. Threads beyond the end repeat the last point.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from .sharing import POINT, STEP, SharedLoop
 from .statements import Statements
 from .thread_memory import GLOBAL, LOADED, WARP, ThreadMemory
 
-# Bytes of addresses that a kernel can be given, and numbers that loops may keep: of all threads that could run at once,
-# whether they do or not, memory is set aside for them.
+# The maximum bytes of addresses that a kernel can take, and numbers that loops may keep. Memory for these numbers is
+# reserved for all threads that could run at once, whether they do or not.
 _MOST_GIVEN, _MOST_KEPT = 4_096, 1_024
-# How many points a thread has, up to so many operations: more bytes at a time, as long as registers suffice.
+# The number of points per thread, up to this many operations: more bytes at a time, as long as registers suffice.
 _POINTS_OF_A_THREAD = ((160, 4), (600, 2))
 
-# On a GPU: who the thread is. Those of a block that are beyond the end stop, unless others of their warp are not.
+# On a GPU: identifies the thread. Threads beyond the end stop, unless others of their warp are not beyond it.
 _DEVICE = """
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
@@ -55,7 +55,7 @@ nothing:
 something:
 """
 _WAIT_ON_DEVICE = "call void @llvm.nvvm.bar.warp.sync(i32 -1)"
-# On this machine: the same thread as a function that is told who it is, and how it waits for the others of its warp.
+# On the host: the same thread as a function that is told its identity and how to wait for the others of its warp.
 _HERE = """
 declare void @graphax_wait()
 declare float @llvm.sqrt.f32(float)
@@ -84,12 +84,12 @@ _ONE_POINT = """
   %i = select i1 %beyond, i64 %last, i64 %own
   br label %entry
 """
-# A thread of several that share a point; `%points` counts all of them.
+# For threads that share a point; `%points` counts all of these threads.
 _WHICH_STEP = """
   {point} = udiv i64 %i, {threads}
   {step} = urem i64 %i, {threads}
 """
-# What is left at the end is computed one point at a time.
+# The points that are left at the end are computed one at a time.
 _SEVERAL_POINTS = """
   br i1 %full, label %all, label %some
 some:
@@ -121,7 +121,7 @@ _BODY = """entry:
   ret void
 }}
 """
-# Rows are copied in loops that take longer to compile, and no less to run, where they are unrolled.
+# Loops that copy rows are not unrolled: that would take longer to compile and run no faster.
 _METADATA = """
 !0 = !{}
 !1 = distinct !{!1, !2}
@@ -134,9 +134,9 @@ class ThreadCode:
     """A kernel for a GPU in LLVM's language.
 
     Attributes:
-        room: how many bytes of shared memory a warp of it needs.
-        points: how many a thread has.
-        threads: how many a point has.
+        room: the bytes of shared memory per warp.
+        points: the number of points per thread.
+        threads: the number of threads per point.
     """
 
     text: str
@@ -146,7 +146,7 @@ class ThreadCode:
 
 
 def reason_for_xla(program: Statements) -> str | None:
-    """Why a program cannot be a kernel on a GPU, or None."""
+    """The reason why a program cannot be a kernel on a GPU, or None."""
     if 8 * (len(program.inputs) + len(program.outputs) + 1) > _MOST_GIVEN:
         return "it has more operands and results than a kernel on a GPU can be given"
     if numbers_kept(program) > _MOST_KEPT:
@@ -157,9 +157,9 @@ def reason_for_xla(program: Statements) -> str | None:
 def thread_code(
     program: Statements, batched: tuple[bool, ...], shared: SharedLoop | None = None, device: bool = True
 ) -> ThreadCode:
-    """A module with one kernel, in which threads share the steps of a loop if one is given.
+    """A module with one kernel, in which threads share the steps of ``shared``, if given.
 
-    Without ``device`` this machine can run it, one call for each thread.
+    Without ``device`` the host can run it, with one call per thread.
     """
     lanes, program = _points_of_a_thread(program, batched), relax_quotients(program)
     arrays = [f"%in{n}" for n in range(len(program.inputs))] + [f"%out{n}" for n in range(len(program.outputs))]
@@ -196,7 +196,10 @@ def _lines(lines: list[str]) -> str:
 
 
 def _points_of_a_thread(program: Statements, batched: tuple[bool, ...]) -> int:
-    """Several if all arrays have one number for each point, and there is not too much to compute."""
+    """The number of points per thread.
+
+    It is more than one if all arrays have one number per point and there is little to compute.
+    """
     moved = [array for array, marked in zip(program.inputs, batched, strict=True) if marked] + list(program.outputs)
     stored = any(s.operation in ("repeat", "kept", "table") for s in program.statements)
     if stored or not moved or any(prod(shape) != 1 for shape, _ in moved):

@@ -1,7 +1,7 @@
-"""Programs that XLA runs for a single point, and that become kernels only where they are mapped over points.
+"""Programs that XLA runs for a single point, and that become kernels only when mapped over points.
 
-Taking arrays apart is most of what a first call takes. A function under `jax.jit` may still be mapped, so the question
-stays open until it is.
+Unrolling arrays takes most of the time of a first call. A function under `jax.jit` may still be mapped, so the decision
+is deferred until it is.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from .primitive import Kernel, is_better_alone
 
 @dataclass(frozen=True, eq=False)
 class Unmapped:
-    """A program for one point, and what makes its kernel."""
+    """A program for one point, and a function that makes its kernel."""
 
     program: Program
     kernel: Callable[[], Kernel]
@@ -28,7 +28,7 @@ class Unmapped:
 
 
 def is_left_to_xla(program: Program) -> bool:
-    """Whether XLA runs a single point on the CPU, whatever a kernel would be like."""
+    """Whether XLA runs a single point on the CPU, independent of the kernel."""
     atoms = (*program.inputs, *program.outputs)
     alone = is_better_alone([_jax.shape(atom) for atom in atoms], program)
     # Collectives have to see the map that they are part of.
@@ -44,7 +44,7 @@ def _batch(operands: Sequence[Any], dims: Sequence[Any], unmapped: Unmapped) -> 
     by: Callable = unmapped.program
     try:
         by = unmapped.kernel()
-    except Exception as error:  # noqa: BLE001  whatever it is, XLA can run the program
+    except Exception as error:  # noqa: BLE001  on any error, XLA can run the program
         left_to_xla(str(error))
     results = jax.vmap(by, in_axes=tuple(dims))(*operands)
     return results, [0] * len(results)

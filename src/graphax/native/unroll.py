@@ -1,6 +1,6 @@
-"""From a jaxpr of small arrays to statements on single numbers.
+"""Unrolls a jaxpr of small arrays to statements on single numbers.
 
-An array is a NumPy array of statement numbers, so everything that only moves elements is indexing.
+An array is a NumPy array of statement numbers, so operations that only move elements are indexing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,17 +22,17 @@ from .needed import needed
 from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
 from .statements import STORED, StatementBuilder, Statements
 
-# Beyond this many statements compiling takes a quarter of a minute, and arrays are better left to XLA.
+# With more statements than this, compiling takes a quarter of a minute, and arrays are better left to XLA.
 LIMIT = 64_000
-# So many times as many may be written on the way, of which nothing needs some in the end.
+# This many times the limit may be written on the way, because some statements turn out not to be needed.
 _WRITTEN = 2
-# And so many times as many may be estimated: equal statements become one, and places without entries none.
+# The estimate may exceed the limit by this factor: equal statements become one, and absent entries none.
 _ESTIMATED = 6
 
-# Numbers without a sign are the bits of others; this is what is done to them.
+# Unsigned numbers are stored as the bits of signed ones; these operations are supported for them.
 UNSIGNED = frozenset({"u32", "u64"})
 _OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "div", "rem", "eq", "ne", "lt", "le", "gt", "ge"})
-# True is more than False, though not as a signed number of one bit. In products of matrices, True and True is True.
+# True is greater than False, though not as a signed number of one bit. In matrix products, True and True is True.
 _OF_TRUTH_VALUES = {"max": "or", "min": "and", "add": "or", "mul": "and"}
 
 Numbers = np.ndarray
@@ -41,7 +41,7 @@ RULES: dict[str, UnrollRule] = {}
 
 
 class Unrolling:
-    """Statements under construction, and the equation at hand."""
+    """Statements under construction."""
 
     margin = _WRITTEN
 
@@ -49,10 +49,10 @@ class Unrolling:
         self.builder = StatementBuilder()
         self.limit, self.required = limit, required
         self.factors = Factors()
-        # The innermost loop, and how many steps each has.
+        # The innermost loop, and the number of steps of each.
         self.scope = 0
         self.lengths: list[int | None] = [1]
-        # Statements of loops that had to be written down again.
+        # The number of statements of loops that had to be written again.
         self.given_up = 0
 
     @property
@@ -91,13 +91,13 @@ class Unrolling:
         except NativeError as error:
             raise error.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from None
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            # A rule that did not see this coming; `auto` leaves the function to XLA all the same.
+            # A rule failed unexpectedly; `auto` leaves the function to XLA all the same.
             unforeseen = NativeError(f"{type(error).__name__}: {error}")
             raise unforeseen.within(f"{name} {_shapes(eqn)}", _jax.source_line(eqn.source_info)) from error
         return results if eqn.primitive.multiple_results else [results]
 
     def _implemented(self, eqn: Any, operands: list[Numbers]) -> list[Numbers]:
-        """Primitives of other libraries are what these say they do for one point."""
+        """Run a primitive of another library by its own implementation for one point."""
         program = _jax.implemented(eqn)
         if program is None:
             raise NativeError(f"there is no rule for {eqn.primitive.name}")
@@ -117,7 +117,7 @@ class Unrolling:
         return self.elements(lambda n: self.builder.input(position, int(n), dtype), places)
 
     def of_numbers(self, eqn: Any, count: int, results: Callable[[], Any]) -> Any:
-        """The results of an equation that is written down number by number, in about ``count`` statements."""
+        """The results of an equation that is written number by number, in about ``count`` statements."""
         return results()
 
     def open_scope(self, length: int | None) -> int:
@@ -141,7 +141,7 @@ class Unrolling:
         counts: Mapping[int, int] = NONE,
         inside: bool = False,
     ) -> tuple[list[Numbers], list[Numbers]]:
-        """The last carries of a loop, and all that it has written; ``counts`` says by how much some carries grow.
+        """The last carries of a loop, and everything that it writes. ``counts`` maps some carries to their increments.
 
         With ``inside``, nothing that depends on carries is computed before the loop, even if they stay the same.
         """
@@ -152,7 +152,7 @@ class Unrolling:
         return all(self.builder.value(int(n)) is not None for n in numbers.ravel())
 
     def present(self, numbers: Numbers) -> np.ndarray:
-        """1 for elements that are entries of a block, and 0 for those that it does not have."""
+        """1 for elements that are entries of a block, and 0 for absent ones."""
         return np.array([not self.builder.is_nothing(int(n)) for n in numbers.ravel()], float).reshape(numbers.shape)
 
     def is_stored(self, numbers: Numbers) -> bool:
@@ -160,16 +160,16 @@ class Unrolling:
         return all(self.builder.statements[int(n)].operation in STORED for n in numbers.ravel())
 
     def at_step(self, rows: Numbers, step: int) -> Numbers:
-        """In every step of a loop another row."""
+        """A different row in every step of a loop."""
         columns = rows.reshape(len(rows), -1).T
         found = [self.builder.at_step([int(n) for n in column], step) for column in columns]
         return np.array(found, np.int64).reshape(rows.shape[1:])
 
     def indexed(self, eqn: Any, operands: Sequence[Numbers]) -> Numbers | None:
-        """What moves by indices that are known; None where they are not."""
+        """The result of an equation that moves elements by known indices; None if the indices are not known."""
         moved = {"gather": 1, "dynamic_slice": 1, "dynamic_update_slice": 2, "scatter": 1}[eqn.primitive.name]
         known = Known(self.builder, self.lengths)
-        # The updates of a scatter come behind its indices.
+        # The updates of a scatter come after its indices.
         last = 2 if eqn.primitive.name == "scatter" else None
         indices: list[np.ndarray] = []
         for operand in operands[moved:last]:
@@ -204,7 +204,7 @@ class Unrolling:
         return result.reshape(shape)
 
     def apply(self, operation: str, *operands: Numbers) -> Numbers:
-        """An operation element by element."""
+        """Apply an operation element by element."""
         kinds = {self.builder.statements[number].kind for number in operands[0].ravel()[:1]}
         if not kinds.isdisjoint(UNSIGNED) and operation not in _OF_BITS:
             raise NativeError(f"{operation} is not taken of unsigned numbers")
@@ -218,7 +218,7 @@ class Unrolling:
         return np.array([function(*numbers) for numbers in zip(*flat, strict=True)], np.int64).reshape(shape)
 
     def reduce(self, operation: str, numbers: Numbers, axes: Sequence[int], start: Any, dtype: Any) -> Numbers:
-        """Combine along axes, first to last."""
+        """Combine elements along axes, first to last."""
         kept = [n for n in range(numbers.ndim) if n not in axes]
         shape = [numbers.shape[n] for n in kept]
         terms = numbers.transpose(*axes, *kept).reshape(prod(numbers.shape[n] for n in axes), *shape)
@@ -231,7 +231,7 @@ class Unrolling:
 
 
 class Estimate(Unrolling):
-    """The same rules on shapes alone: arrays of nothing, of which entries that are repeated count once."""
+    """Applies the same rules to shapes only, to count statements. Repeated entries count once."""
 
     margin = _ESTIMATED
 
@@ -282,7 +282,7 @@ class Estimate(Unrolling):
         return self.elements(self.builder.apply, *operands)
 
     def of_numbers(self, eqn: Any, count: int, results: Callable[[], Any]) -> Any:
-        # What only moves elements is no statement.
+        # Moving elements takes no statements.
         self._count += 0 if eqn.primitive.name in ("gather", "dynamic_slice") else count
         self.check_count()
         found = [np.zeros(_jax.shape(var), np.int8) for var in eqn.outvars]
@@ -290,7 +290,7 @@ class Estimate(Unrolling):
 
 
 def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Statements:
-    """Take a program apart; raises `NativeError` if it has something that cannot be, or needs too many statements."""
+    """Unroll a program; raises `NativeError` if part of it is not supported or it needs too many statements."""
     given = sum(prod(_jax.shape(var)) for var in program.inputs)
     if given > MOST_IN_MEMORY:
         raise NativeError(f"its operands have {given:,} elements, which is more than {MOST_IN_MEMORY:,}")
@@ -316,7 +316,7 @@ def _too_many(limit: int) -> LongCodeError:
 
 
 def _within(number: float, dtype: Any) -> Any:
-    """The closest number of a dtype: integers have no infinities."""
+    """The closest number of a dtype, because integers have no infinities."""
     if np.dtype(dtype).kind not in "iu":
         return number
     limits = np.iinfo(dtype)

@@ -1,4 +1,4 @@
-"""One short rule a primitive: what it does to arrays of statement numbers."""
+"""One short rule per primitive: what it does to arrays of statement numbers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +40,7 @@ def rule(*names: str) -> Callable[[UnrollRule], UnrollRule]:
 
 
 def rule_of_numbers(*names: str, count: Callable[[Any], int]) -> Callable[[UnrollRule], UnrollRule]:
-    """A rule that looks at single numbers; an estimate counts so many statements instead."""
+    """Register a rule that looks at single numbers. An estimate counts ``count`` statements instead."""
 
     def register(function: UnrollRule) -> UnrollRule:
         return rule(*names)(
@@ -69,7 +69,7 @@ def _elementwise(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
 
 @rule("lt_to", "le_to")
 def _total_order(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
-    """The order of sorting: negative zeros come before positive ones, and what is not a number comes last."""
+    """The order used for sorting: negative zeros come before positive ones, and NaN comes last."""
     kind = kind_of(_jax.dtype(eqn.invars[0]))
     relation = eqn.primitive.name[:2]
     if kind not in ("f32", "f64"):
@@ -92,13 +92,13 @@ def _square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 @rule("one_minus_square")
 def _one_minus_square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     one = u.constants(1, _jax.dtype(eqn.invars[0]))
-    # As a product it keeps its digits where the square is close to one.
+    # Written as a product, it keeps its digits where the square is close to one.
     return u.apply("mul", u.apply("sub", one, x), u.apply("add", one, x))
 
 
 @rule("polynomial")
 def _polynomial(u: Unrolling, eqn: Any, x: Numbers, *coefficients: Numbers) -> Numbers:
-    """Coefficients from the lowest degree to the highest."""
+    """A polynomial, with coefficients from the lowest degree to the highest."""
     total = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
         total = u.apply("add", u.apply("mul", total, x), coefficient)
@@ -141,7 +141,7 @@ def _select_n(u: Unrolling, eqn: Any, which: Numbers, *cases: Numbers) -> Number
 
 
 def one_of(u: Unrolling, which: Numbers, cases: tuple[Numbers, ...]) -> Numbers:
-    """Case number ``which``; the last one stands for all that are too large, the first for all that are too small."""
+    """Case number ``which``. Numbers that are too large select the last case, and too small ones the first."""
     result = cases[-1]
     for number in range(len(cases) - 2, -1, -1):
         chosen = u.apply("le", which, u.constants(number, np.int32))
@@ -166,7 +166,7 @@ def _iota(u: Unrolling, eqn: Any) -> Numbers:
     return u.constants(np.broadcast_to(along, shape), eqn.params["dtype"])
 
 
-# What only moves elements
+# Rules that only move elements
 
 
 @rule("reshape")
@@ -264,7 +264,7 @@ def _cumulative(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 
 @rule("argmax", "argmin")
 def _arg_extreme(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
-    """The first place of the extreme; a NaN is one."""
+    """The first place of the extreme. A NaN counts as the extreme."""
     relation = "gt" if eqn.primitive.name == "argmax" else "lt"
     terms = np.moveaxis(x, eqn.params["axes"][0], 0)
     dtype = _jax.dtype(eqn.outvars[0])

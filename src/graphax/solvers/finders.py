@@ -1,4 +1,4 @@
-"""Root finders and least squares of optimistix, with Jacobians by elimination and steps that are kernels."""
+"""Root finders and least-squares solvers of optimistix, with Jacobians by elimination and steps that are kernels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ class Eliminating:
     """Mixin for iterative optimistix solvers: derivatives by elimination, and steps compiled to kernels.
 
     Iterates, termination and results are those of the class it is mixed into. Functions of more than 64 numbers, or of
-    complex ones, are left to that class as they are.
+    complex numbers, are left to that class unchanged.
     """
 
     def init(self, fn: Callable, y: Any, args: Any, options: Any, f_struct: Any, aux_struct: Any, tags: Any) -> Any:
@@ -42,13 +42,13 @@ class Eliminating:
 
 
 class Newton(Eliminating, optx.Newton):
-    """`optimistix.Newton` with Jacobians by elimination, and `SmallLU`."""
+    """`optimistix.Newton` with Jacobians by elimination and `SmallLU`."""
 
     linear_solver: lx.AbstractLinearSolver = SmallLU()
 
 
 class Chord(Eliminating, optx.Chord):
-    """`optimistix.Chord` with Jacobians by elimination, and `SmallLU`."""
+    """`optimistix.Chord` with Jacobians by elimination and `SmallLU`."""
 
     linear_solver: lx.AbstractLinearSolver = SmallLU()
 
@@ -66,12 +66,12 @@ class _LeastSquares(Eliminating):
 
 
 class GaussNewton(_LeastSquares, optx.GaussNewton):
-    """`optimistix.GaussNewton` with Jacobians by elimination, and `SmallLeastSquares`."""
+    """`optimistix.GaussNewton` with Jacobians by elimination and `SmallLeastSquares`."""
 
 
 class LevenbergMarquardt(_LeastSquares, optx.LevenbergMarquardt):
-    """`optimistix.LevenbergMarquardt` with Jacobians by elimination, and `SmallLeastSquares`."""
+    """`optimistix.LevenbergMarquardt` with Jacobians by elimination and `SmallLeastSquares`."""
 
 
 class Dogleg(_LeastSquares, optx.Dogleg):
-    """`optimistix.Dogleg` with Jacobians by elimination, and `SmallLeastSquares`."""
+    """`optimistix.Dogleg` with Jacobians by elimination and `SmallLeastSquares`."""

@@ -11,14 +11,15 @@ from jax.tree_util import tree_leaves, tree_map
 
 from ..api import jacve, value_and_jacve
 
-# Larger Jacobians are not for kernels, and pushing unit vectors takes less time to compile.
+# Larger Jacobians do not suit kernels, and pushing unit vectors takes less time to compile.
 LARGEST = 64
 
 
 def with_jacobian(function: Callable) -> Callable:
-    """``function(y, args)``, which returns a value and more, whose derivative by ``y`` is found by elimination.
+    """``function(y, args)``, whose derivative with respect to ``y`` is found by elimination.
 
-    Linearising it leaves a product with a matrix, whatever the function is.
+    ``function`` returns a value and auxiliary data. Linearising the result leaves a product with a matrix, whatever the
+    function is.
     """
 
     def evaluated(y: Any, args: Any) -> tuple[Any, Any]:
@@ -61,8 +62,8 @@ def _whole(tangent: Any, primal: Any) -> Any:
 def matrix_of(operator: lx.AbstractLinearOperator) -> jax.Array:
     """The matrix of an operator.
 
-    lineax pushes all unit vectors through an operator that is a function. By elimination, products with entries that
-    are zero are not there: in a kernel, every product is code.
+    lineax pushes all unit vectors through an operator that is a function. Elimination leaves out products with zero
+    entries, which matters in a kernel, where every product is code.
     """
     small = is_small(operator.in_structure(), operator.out_structure())
     if not isinstance(operator, lx.FunctionLinearOperator | lx.JacobianLinearOperator) or not small:
@@ -73,7 +74,7 @@ def matrix_of(operator: lx.AbstractLinearOperator) -> jax.Array:
 
 
 def is_small(*structures: Any) -> bool:
-    """True for pytrees of real numbers, few enough for a matrix of numbers that are code."""
+    """True for pytrees of real numbers that are few enough for a matrix whose entries are code."""
     leaves = [tree_leaves(structure) for structure in structures]
     real = all(jnp.issubdtype(leaf.dtype, jnp.floating) for side in leaves for leaf in side)
     return real and all(0 < sum(leaf.size for leaf in side) <= LARGEST for side in leaves)

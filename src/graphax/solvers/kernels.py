@@ -12,12 +12,12 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from .. import _jax
 from ..backend import run
 
-# Whether a kernel is being made already, of which everything else is a part.
+# Whether a kernel is already being made that everything else becomes part of.
 _within: ContextVar[bool] = ContextVar("within", default=False)
 
 
 def in_kernel(function: Callable) -> Callable:
-    """``function`` as one kernel where one pays, and left to XLA, with smaller kernels in it, where no kernel takes it.
+    """``function`` as one kernel if it pays off. Otherwise XLA runs it, with smaller kernels inside.
 
     Arguments and results are pytrees whose leaves may be anything, as for `equinox.filter_jit`.
     """
@@ -43,7 +43,7 @@ def in_kernel(function: Callable) -> Callable:
             finally:
                 _within.reset(outside)
 
-        # Traced, because outside of `jax.jit` nothing is worth a kernel.
+        # Trace it, because nothing is worth a kernel outside of `jax.jit`.
         results = jax.jit(lambda *leaves: run(whole, leaves, "auto", patient=True, otherwise=flat))(*leaves)
         return eqx.combine(results, others[-1])
 
@@ -51,5 +51,5 @@ def in_kernel(function: Callable) -> Callable:
 
 
 def _is_traced(leaf: Any) -> bool:
-    """True for operands; arrays whose values are known by now are constants, of which Jacobians see the zeros."""
+    """True for operands. Arrays with known values are constants, whose zeros Jacobians can use."""
     return _jax.is_traced([leaf])

@@ -17,7 +17,7 @@ from .kernels import in_kernel
 class SmallLU(lx.LU):
     """`lineax.LU` for small dense operators: Jacobian, factorisation and solve are kernels when mapped.
 
-    Inside `graphax.kernel` they are part of the kernel around them. Systems of more than 32 unknowns are left to
+    Inside `graphax.kernel` they become part of the surrounding kernel. Systems of more than 32 unknowns are left to
     LAPACK. Pivots and the treatment of singular systems are those of `lineax.LU`.
     """
 
@@ -42,10 +42,10 @@ class SmallLU(lx.LU):
 class SmallLeastSquares(lx.AbstractLinearSolver):
     """Least squares for small dense operators of full rank, square or not, as kernels like `SmallLU`.
 
-    Computes the same solution as `lineax.QR`: the least residual for more equations than unknowns, the shortest
-    solution for fewer.
-    The triangular factor is Cholesky's of the normal equations where these are well conditioned, and that of a QR
-    factorisation elsewhere. Solutions are refined once, which makes up for what the normal equations lose.
+    Computes the same solution as `lineax.QR`: the least residual for more equations than unknowns, and the shortest
+    solution for fewer. The triangular factor comes from a Cholesky factorisation of the normal equations if they are
+    well conditioned, and from a QR factorisation otherwise. Solutions are refined once, which makes up for the loss of
+    accuracy in the normal equations.
     """
 
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> Any:
@@ -56,7 +56,7 @@ class SmallLeastSquares(lx.AbstractLinearSolver):
             tall = matrix if is_tall else matrix.conj().T
             upper = jnp.linalg.cholesky(tall.conj().T @ tall).conj().T
             sizes = jnp.abs(jnp.diagonal(upper))
-            # Not true of a factor that is not a number.
+            # False if the factor is NaN.
             good = sizes.min() > jnp.finfo(upper.dtype).eps ** 0.25 * sizes.max()
             return matrix, lax.cond(good, lambda: upper, lambda: jnp.linalg.qr(tall, mode="r"))
 
@@ -88,7 +88,7 @@ class SmallLeastSquares(lx.AbstractLinearSolver):
 
 
 def _normal_solution(matrix: jax.Array, upper: jax.Array, is_tall: bool, right: jax.Array) -> jax.Array:
-    """The solution by the normal equations, whose matrix is the product of a factor with itself."""
+    """The solution of the normal equations, whose matrix is the product of a factor with its transpose."""
     across = matrix.conj().T
     right = across @ right if is_tall else right
     found = solve_triangular(upper, solve_triangular(upper, right, trans="C"))

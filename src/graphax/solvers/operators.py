@@ -1,4 +1,4 @@
-"""Operators of lineax that keep the structure of a Jacobian's block."""
+"""lineax operators that keep the structure of a Jacobian block."""
 
 from math import prod
 from typing import Any
@@ -15,7 +15,7 @@ from ..block import JacobianBlock
 class BlockLinearOperator(lx.AbstractLinearOperator):
     """A block of ``jacve(..., sparse=True)`` as a lineax operator between arrays of its input and output shapes.
 
-    Products use the block's structure, and lineax sees whether it is diagonal, tridiagonal or triangular, so
+    Products use the structure of the block. lineax sees whether the block is diagonal, tridiagonal or triangular, so
     `lineax.AutoLinearSolver` chooses a solver that needs no dense matrix, if there is one. ``tags`` declare further
     properties, such as ``lineax.symmetric_tag``.
     """
@@ -49,7 +49,7 @@ class BlockLinearOperator(lx.AbstractLinearOperator):
         return structure.out_shape, structure.inp_shape
 
     def offsets(self) -> range:
-        """The diagonals, column minus row, between which all entries are."""
+        """A range of diagonals (column minus row) that contains all entries."""
         rows, columns = map(prod, self._shapes())
         if self.block.is_dynamic:
             return range(1 - rows, columns)
@@ -57,7 +57,7 @@ class BlockLinearOperator(lx.AbstractLinearOperator):
         return range(int(found.min()), int(found.max()) + 1) if len(found) else range(0, 1)
 
     def is_within(self, first: float, last: float) -> bool:
-        """True for a square matrix all of whose entries are between two diagonals."""
+        """True for a square matrix whose entries all lie between two diagonals."""
         offsets = self.offsets()
         square = self.in_size() == self.out_size()
         return square and first <= offsets.start and offsets.stop - 1 <= last

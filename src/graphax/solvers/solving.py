@@ -1,4 +1,4 @@
-"""Whole solves of optimistix as kernels."""
+"""Whole optimistix solves as kernels."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,8 +14,8 @@ def root_find(
 ) -> optx.Solution:
     """`optimistix.root_find` with all iterations in one kernel when mapped.
 
-    Each SIMD vector of points stops when its own points have converged. The arguments are those of
-    optimistix. The final state of the iteration is not returned, so it stays in the kernel.
+    Each SIMD vector of points stops when its own points have converged. The arguments are those of optimistix. The
+    final state of the iteration is not returned, so it stays in the kernel.
     """
     return _solved(optx.root_find, (fn, solver, y0, args, options), throw, settings)
 
@@ -32,5 +32,5 @@ def _solved(solve: Callable, operands: tuple, throw: bool, settings: dict[str, A
         return replace(solve(*operands, throw=False, **settings), state=None)
 
     solution = in_kernel(without_state)(*operands)
-    # A kernel raises no errors, so what it found is looked at outside.
+    # A kernel raises no errors, so the result is checked outside.
     return solution.result.error_if(solution, solution.result != optx.RESULTS.successful) if throw else solution

@@ -1,4 +1,4 @@
-"""Steps of diffrax's solvers as kernels, and the root finder in them."""
+"""Steps of diffrax solvers as kernels, and the root finder in them."""
 
 from dataclasses import fields
 from typing import Any
@@ -14,7 +14,7 @@ from .linear import SmallLU
 
 
 class VeryChord(Eliminating, diffrax.VeryChord):
-    """`diffrax.VeryChord` with Jacobians by elimination, and `SmallLU`."""
+    """`diffrax.VeryChord` with Jacobians by elimination and `SmallLU`."""
 
     linear_solver: lx.AbstractLinearSolver = SmallLU()
 
@@ -25,7 +25,7 @@ _OURS: dict[type, Any] = {diffrax.VeryChord: VeryChord, optx.Chord: Chord, optx.
 def compiled(solver: diffrax.AbstractSolver) -> "CompiledSolver":
     """A solver for ``diffrax.diffeqsolve`` that takes the steps of ``solver``. When mapped, each step is one kernel.
 
-    A root finder of diffrax or optimistix is replaced by ours, with the same settings.
+    A root finder of diffrax or optimistix is replaced by the one of graphax, with the same settings.
     """
     if not isinstance(solver, diffrax.AbstractSolver):
         raise TypeError(f"compiled takes a solver of diffrax, but got {solver!r}")
@@ -35,14 +35,14 @@ def compiled(solver: diffrax.AbstractSolver) -> "CompiledSolver":
 
 
 def _ours(finder: Any) -> Any:
-    """Our root finder in place of another with the same settings, among which tolerances may be yet to come."""
+    """The root finder of graphax with the settings of another one. Its tolerances may still be placeholders."""
     kind = _OURS.get(type(finder))
     if kind is None:
         return finder
-    # The solver that lineax would choose is ours to choose; one that the user chose stays.
+    # Replace the automatic choice of lineax, but keep a solver that the user chose.
     chosen = type(finder.linear_solver) is not lx.AutoLinearSolver
     names = [field.name for field in fields(finder) if chosen or field.name != "linear_solver"]
-    # Not by the constructor, which might refuse what stands for tolerances that are yet to come.
+    # Bypass the constructor, which might refuse placeholders for tolerances.
     return eqx.tree_at(
         lambda f: [getattr(f, name) for name in names], kind(0.0, 0.0), [getattr(finder, n) for n in names]
     )
@@ -51,7 +51,7 @@ def _ours(finder: Any) -> Any:
 class CompiledSolver(diffrax.AbstractWrappedSolver):
     """A diffrax solver whose whole step is one kernel when mapped; made by `compiled`.
 
-    The stages, the root finding in them and the error estimate are one block of machine code. The steps are those of
+    The stages, the root finding in them and the error estimate form one block of machine code. The steps are those of
     ``solver``, and so are their number and errors. XLA runs steps that kernels do not support.
     """
 

@@ -1,1 +1,1 @@
-"""How the policy that ships is taught: ``python -m alphagrad.policy.training``."""
+"""Training of the policy that ships with the package: ``python -m alphagrad.policy.training``."""

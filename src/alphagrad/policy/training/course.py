@@ -33,13 +33,13 @@ from . import learn
 from .lessons import Lesson, Moves, lesson, played_moves, taught, training_problem
 
 BATCH = 256
-# Functions by seed: the first are learnt from with a teacher, others by playing, and others are measured on.
+# Ranges of function seeds: the first are learned from with a teacher, then those for self-play, then held-out ones.
 PLAYED, HELD_OUT = 2_000_000, 10_000_000
 
 
 @dataclass(frozen=True)
 class Config:
-    """How the policy is trained; the fields are the options of the command."""
+    """How the policy is trained. The fields are the options of the command."""
 
     folder: Annotated[Path, Option(help="Where the run is kept.")] = Path("runs/policy")
     workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
@@ -59,7 +59,7 @@ class Config:
 
 
 class Training:
-    """A run under way."""
+    """A training run in progress."""
 
     def __init__(self, config: Config, pool: ProcessPoolExecutor, announce: Callable[[str], None]):
         self._config, self._pool, self._announce = config, pool, announce
@@ -101,13 +101,13 @@ class Training:
         return self._steps("games", iteration, learn.begin(network, rule), config.iterations, config.measure_every)
 
     def _map(self, function: Callable, jobs: Sequence[tuple], chunksize: int = 4) -> Iterator[Any]:
-        """What the workers make of each job, which is the seed of a problem and what else the function wants."""
+        """Map a function over jobs in the worker processes. A job is the seed of a problem and further arguments."""
         return self._pool.map(partial(_of_seed, function), *zip(*jobs, strict=True), chunksize=chunksize)
 
     def _steps(
         self, name: str, step: Callable[[int, Learner], Learner], learner: Learner, steps: int, every: int
     ) -> Network:
-        """Take steps from where an earlier run stopped; measure and keep the best network every so often."""
+        """Take steps, resuming an earlier run. Every few steps, measure and keep the best network."""
         with closing(Checkpoints(self._config.folder / name)) as checkpoints:
             learner, notes = checkpoints.latest(learner) or (learner, {"step": 0, "best": self._best})
             self._best = notes["best"]
@@ -134,7 +134,7 @@ class Training:
         return found
 
     def _measure(self, stage: str, step: int, network: Network) -> None:
-        """Against Markowitz on functions that are not learnt from: the mean ratio, and on how many it is better."""
+        """Compare with Markowitz on held-out functions: the mean cost ratio, and how often the policy is better."""
         seeds = range(HELD_OUT, HELD_OUT + self._config.held_out)
         pairs = self._map(_costs, [(seed, network) for seed in seeds])
         ours, markowitz = (np.array(column, float) for column in zip(*pairs, strict=True))
@@ -156,7 +156,7 @@ class Training:
 
 @lru_cache(maxsize=4096)
 def _problem(seed: int) -> Problem:
-    """Each worker keeps the problems it has seen, with what they have learnt about structures."""
+    """The problem of a seed. Each worker caches its problems, including their tables of structures."""
     return training_problem(seed)
 
 
@@ -165,7 +165,7 @@ def _of_seed(function: Callable, seed: int, *args: Any) -> Any:
 
 
 def _costs(problem: Problem, network: Network) -> tuple[float, float]:
-    """Of the policy's order, and of Markowitz's."""
+    """The costs of the policy's order and of Markowitz."""
     markowitz = problem.graph.cost("markowitz", problem.objective.counting)
     return problem.value(policy_order(problem, network)), problem.objective.value(markowitz)
 
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         config = command(arguments, standalone_mode=False)
     except UsageError as error:
         sys.exit(f"{error.format_message()} See python -m {__package__} --help")
-    # Help is all that was asked for otherwise.
+    # Otherwise the command only printed its help.
     if isinstance(config, Config):
         with StatusLine() as line, ProcessPoolExecutor(config.workers, mp_context=get_context("spawn")) as pool:
             Training(config, pool, line.show).run()

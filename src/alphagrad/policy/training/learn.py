@@ -1,4 +1,4 @@
-"""How the policy learns: from lessons, and from games of its own."""
+"""Learning steps of the policy: from lessons, and from its own games."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from ...agents.updates import Learner
 from ..network import Network
 from .lessons import Lesson, Moves
 
-# A move that loses so much, in mean prices of a move, is as good as a third of the best.
+# A move that loses this much, in mean prices of a move, gets about a third of the weight of the best move.
 TOLERANCE = 0.1
 
 
@@ -26,7 +26,7 @@ def begin(network: Network, rule: optax.GradientTransformation) -> Learner:
 
 
 def scores(network: Network, features: ArrayLike) -> Array:
-    """What `network.score` computes, for [..., vertices, features]."""
+    """The scores that `network.score` computes, for features of shape [..., vertices, features]."""
     hidden = jax.nn.relu(features @ network.first + network.first_bias)
     return jax.nn.relu(hidden @ network.second + network.second_bias) @ network.last
 
@@ -36,20 +36,20 @@ def log_policy(network: Network, features: ArrayLike, legal: ArrayLike) -> Array
 
 
 def imitation_loss(network: Network, lesson: Lesson) -> Array:
-    """The cross entropy to a policy that prefers moves which lose little."""
+    """The cross entropy to a policy that prefers moves with small losses."""
     wanted = jax.nn.softmax(jnp.where(lesson.legal, -lesson.losses / TOLERANCE, -jnp.inf))
     return -jnp.mean(jnp.sum(wanted * log_policy(network, lesson.features, lesson.legal), -1))
 
 
 def self_play_loss(network: Network, moves: Moves) -> Array:
-    """The policy gradient."""
+    """The policy-gradient loss."""
     logs = log_policy(network, moves.features, moves.legal)
     chosen = jnp.take_along_axis(logs, moves.chosen[:, None], -1)[:, 0]
     return -jnp.mean(moves.advantages * chosen)
 
 
 def _learning_from(loss: Callable[[Network, Any], Array]) -> Callable[..., tuple[Learner, Array]]:
-    """A compiled step: from a learner, what it learns from and the optimizer to the next learner and the loss."""
+    """A compiled step that maps a learner, its data and the optimizer to the next learner and the loss."""
 
     def learn(learner: Learner, seen: Any, rule: optax.GradientTransformation) -> tuple[Learner, Array]:
         value, gradient = jax.value_and_grad(loss)(learner.network, seen)

@@ -1,7 +1,7 @@
-"""What the policy learns from: generated functions, what each move in states of their games would lose, and games.
+"""Training data of the policy: generated functions, the losses of moves in states of their games, and games.
 
-A teacher's order, found by search, says how a game goes on well from any state: by what is left of it. What a move
-loses is how much dearer the game gets if the move is made first and the rest follows in the teacher's order.
+The order of a teacher, found by search, gives a good continuation from any state: the rest of the order. The loss of a
+move is how much more the game costs if the move is made first and the rest follows the order of the teacher.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,19 +24,21 @@ from ..network import Network
 from ..play import Game, look_again, new_game, play
 from .random_networks import random_network
 
-# Seeds of functions to learn from begin here; those below are left to measure on.
+# Seeds of functions to learn from begin here. Lower seeds are reserved for measurements.
 FIRST_SEED = 1_000_000
-# A function that is too small or too large is replaced by the one of a seed so far away.
+# A function that is too small or too large is replaced by the one at this offset of the seed.
 REPLACEMENT = 500_000_000
-# The most vertices of a function to learn from.
+# The maximum number of vertices of a function to learn from.
 LARGEST = 140
-# How many moves of a game are learnt from.
+# The number of moves per game to learn from.
 MOVES = 24
 
 
 class Lesson(NamedTuple):
-    """States of games, padded: [states, vertices, features], what each move would lose, and which moves are legal.
-    Losses are relative to the mean price of a move of the teacher's."""
+    """States of games, padded to [states, vertices, features], the loss of each move, and which moves are legal.
+
+    Losses are relative to the mean price of a move of the teacher.
+    """
 
     features: np.ndarray
     losses: np.ndarray
@@ -44,8 +46,10 @@ class Lesson(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Moves of the policy's own games: the state before, the move, and how much better its game was than others on the
-    same graph."""
+    """Moves of the policy's own games: the state before, the move, and the advantage of the game.
+
+    The advantage is how much better the game was than others on the same graph.
+    """
 
     features: np.ndarray
     legal: np.ndarray
@@ -54,8 +58,10 @@ class Moves(NamedTuple):
 
 
 def training_graph(seed: int) -> ComputationGraph:
-    """The graph of a generated function: of scalars or arrays, narrow or wide, with operations in any proportions, or a
-    neural network; sometimes of its sum of squares."""
+    """The graph of a generated function or neural network; sometimes of its sum of squares.
+
+    Functions are of scalars or arrays, narrow or wide, with operations in varying proportions.
+    """
     rng = np.random.default_rng([seed, 1])
     if rng.random() < 0.2:
         function, args = random_network(seed)
@@ -93,7 +99,7 @@ def training_problem(seed: int) -> Problem:
 
 
 def taught(problem: Problem, seconds: float) -> np.ndarray:
-    """The teacher's order."""
+    """The order of the teacher, found by search."""
     objective = problem.objective
     found = search(problem.graph, budget=seconds, counting=objective.counting, record=False)
     return problem.nodes(found.order.vertices)
@@ -101,7 +107,7 @@ def taught(problem: Problem, seconds: float) -> np.ndarray:
 
 @compiled
 def _survey(net, table, prices, network, game, order, cursor, price, digest, losses):
-    """At the state before ``cursor``, describe all vertices that are left, and find what each loses as the next."""
+    """In the state before ``cursor``, describe all remaining vertices and compute the loss of eliminating each next."""
     if net.now[DEPTH] == 0:
         status = evaluate(net, table, prices, order, price, digest)
         if status != DONE:
@@ -120,7 +126,7 @@ def _survey(net, table, prices, network, game, order, cursor, price, digest, los
 
 @compiled
 def _loss(net, table, prices, order, cursor, place, price, digest):
-    """What it costs more to eliminate the vertex at ``place`` first. Returns a status and that."""
+    """The extra cost of eliminating the vertex at ``place`` first. Returns a status and this loss."""
     loss = 0.0
     charged = eliminate(net, table, prices, order[place])
     for later in range(cursor, len(order)):
@@ -136,8 +142,10 @@ def _loss(net, table, prices, order, cursor, place, price, digest):
 
 
 def lesson(problem: Problem, teacher: np.ndarray, network: Network, states: int, seed: Sequence[int]) -> Lesson:
-    """States on the way of the teacher and, every other one, of the policy itself, so that it learns to go on from
-    its own mistakes."""
+    """A lesson of states from the teacher's game and, every other one, from the policy's own game.
+
+    The latter teach the policy to continue from its own mistakes.
+    """
     rng = np.random.default_rng(seed)
     size = problem.size
     own = new_game(problem, network, int(rng.integers(1 << 31)))
@@ -154,8 +162,10 @@ def lesson(problem: Problem, teacher: np.ndarray, network: Network, states: int,
 
 
 def surveyed(problem: Problem, network: Network, order: np.ndarray, cursor: int) -> tuple[Game, np.ndarray]:
-    """A game in which the first vertices of ``order`` are gone and the others are described, and what each of those
-    loses as the next."""
+    """A game in which the first ``cursor`` vertices of ``order`` are eliminated, and the losses of the others.
+
+    The remaining vertices are described.
+    """
     size = len(order)
     game, losses = new_game(problem, network, 0), np.zeros(size)
     game.done[order[:cursor]] = True
@@ -166,13 +176,13 @@ def surveyed(problem: Problem, network: Network, order: np.ndarray, cursor: int)
 
 
 def played_moves(problem: Problem, network: Network, games: int, seed: Sequence[int]) -> Moves:
-    """Some moves of several games on one graph; a game is as good as it is cheaper than the others."""
+    """Some moves of several games on one graph. The advantage of a game is its saving relative to the mean cost."""
     rng = np.random.default_rng(seed)
     played = [new_game(problem, network, int(rng.integers(1 << 31)), log=True) for _ in range(games)]
     for game in played:
         problem.call(play, network, game, 1.0)
     costs = np.array([problem.value(game.order) for game in played], float)
-    # Where games cost nearly the same, what differs is not worth learning.
+    # If games cost nearly the same, their differences are not worth learning.
     advantages = (costs.mean() - costs) / (costs.std() + 0.002 * costs.mean() + 1e-6)
     features, legal, chosen = [], [], []
     for game in played:
@@ -187,6 +197,6 @@ def played_moves(problem: Problem, network: Network, games: int, seed: Sequence[
 
 
 def padded(states: np.ndarray) -> np.ndarray:
-    """With room for the largest function: [states, vertices, ...]."""
+    """States of shape [states, vertices, ...], padded to the largest function."""
     room = [(0, 0), (0, LARGEST - states.shape[1])] + [(0, 0)] * (states.ndim - 2)
     return np.pad(states, room).astype(bool if states.dtype == bool else np.float32)

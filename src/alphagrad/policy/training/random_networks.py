@@ -1,4 +1,4 @@
-"""Seeded random neural networks: layers of the usual kinds on a vector or on a sequence of them, and often a loss."""
+"""Seeded random neural networks: common layers on a vector or on a sequence of vectors, often with a loss."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ Layer = Callable[..., Any]
 
 
 def random_network(seed: int) -> tuple[Callable, tuple[np.ndarray, ...]]:
-    """A function of an input and of parameters, and example arguments."""
+    """A function of an input and parameters, with example arguments."""
     builder = _NetworkBuilder(np.random.default_rng([seed, 3]))
     layers = [builder.layer() for _ in range(builder.rng.integers(2, 7))]
     with_loss, residual = builder.rng.random() < 0.7, builder.rng.random(len(layers)) < 0.4
@@ -26,7 +26,7 @@ def random_network(seed: int) -> tuple[Callable, tuple[np.ndarray, ...]]:
 
 
 class _NetworkBuilder:
-    """Draws layers one after the other and makes the parameters they need."""
+    """Draws layers one after the other and creates their parameters."""
 
     def __init__(self, rng: np.random.Generator):
         self.rng = rng
@@ -36,7 +36,7 @@ class _NetworkBuilder:
         self.parameters: list[np.ndarray] = []
 
     def layer(self) -> tuple[Layer, list[int]]:
-        """A layer, and which parameters it takes."""
+        """A random layer, and the indices of its parameters."""
         kinds = [self.dense, self.activation, self.norm, self.softmax, self.gate]
         if len(self.shape) == 2:
             kinds.append(self.attention)
