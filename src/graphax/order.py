@@ -103,8 +103,8 @@ class Order:
 
 
 OrderLike = str | os.PathLike[str] | Sequence[int] | Order | Callable[["ComputationGraph"], Iterable[int]]
-"""Whatever names an elimination order: a preset, the path of a saved order, vertex numbers, an `Order`, or a function
-from the graph to one of the last two."""
+"""An elimination order: the name of a preset, the path of a saved order, vertex numbers, an `Order`, or a function from
+the graph to one of the last two."""
 
 
 def loaded(order: Any) -> Any:
