@@ -42,7 +42,7 @@ class Progress:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--areas", help="names with commas between them; all by default")
+    parser.add_argument("--areas", help="names, separated by commas; all by default")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)

@@ -14,7 +14,7 @@ import time
 import jax.numpy as jnp
 import numpy as np
 
-from alphagrad.tasks.middle import end_effector
+from alphagrad.tasks.middle_functions import end_effector
 from graphax.native import host
 from graphax.native.points import POINTS, kernel_code
 from graphax.native.primitive import _layout

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
 
-from alphagrad.tasks.middle import end_effector, inverse_dynamics
+from alphagrad.tasks.middle_functions import end_effector, inverse_dynamics
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ CASES = {
         (lambda: alphagrad.search(3), SearchError, "give a function, a graph or a task"),
         (lambda: alphagrad.search("RoeFlux_1d"), SearchError, "cannot search an order for 'RoeFlux_1d'"),
         (lambda: alphagrad.search(jnp.ones(3)), SearchError, "give a function, a graph or a task"),
-        (lambda: alphagrad.search(GRAPH, 1.0), SearchError, "has its arguments already"),
+        (lambda: alphagrad.search(GRAPH, 1.0), SearchError, "already has its arguments"),
         (lambda: alphagrad.search(f), SearchError, "f was called with 0"),
         (lambda: alphagrad.search(f, 1, 2), SearchError, "real-valued inputs"),
         (lambda: alphagrad.search(f, 1.0, 2.0, argnums=9), SearchError, "positional argument 9"),

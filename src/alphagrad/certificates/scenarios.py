@@ -13,8 +13,6 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 from .conditional_cuts import ConditionalCuts, Vertices
 
@@ -169,6 +167,9 @@ class _LinearProgram:
 
     def solve(self, seconds: float, integers: int):
         """Solve with scipy, with the first ``integers`` variables restricted to whole numbers."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import csr_array
+
         rows, columns, values = zip(*self._entries, strict=True)
         matrix = csr_array((values, (rows, columns)), shape=(len(self._upper), len(self._cost)))
         return _interruptible(

@@ -1,6 +1,6 @@
 """The command line: all commands, and how errors are reported.
 
-What a command needs is imported when it runs, so that help and completion come at once.
+Commands import what they need when they run, so help and completion start fast.
 """
 
 import os
@@ -23,11 +23,11 @@ from .show import report, show
 from .table import table, tasks
 from .train import Train
 
-# Of a message from elsewhere, such as one of JAX's, the beginning says enough.
+# Messages of other packages, such as JAX, are cut at this many characters.
 LONGEST_MESSAGE = 600
 # Packages that not all commands need, and the extras that have them.
 EXTRAS = {"matplotlib": "plot"} | dict.fromkeys(("equinox", "mctx", "optax", "orbax"), "rl")
-# As the shell has it for programs whose reader has gone.
+# The exit code that shells use for programs whose reader has gone.
 BROKEN_PIPE = 141
 
 
@@ -50,7 +50,7 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise interrupted("nothing was written") from None
         except BrokenPipeError:
-            # What is left to be written is dropped, or Python would try again on its way out.
+            # Drop the rest of the output. Otherwise Python would try to write it again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(BROKEN_PIPE) from None
 
@@ -100,11 +100,11 @@ def alphagrad(
 ) -> None:
     """Search for elimination orders that make Jacobians in JAX cheap.
 
-    A TARGET is a task that comes with alphagrad, generated:SEED for a generated function, or a function of your own:
+    A TARGET is a task that ships with alphagrad, generated:SEED for a generated function, or a function of your own:
     module:function, with --args for example arguments.
 
-    Results are printed on stdout, with --json as one JSON document; progress goes to stderr.
+    Results go to stdout, with --json as one JSON document. Progress goes to stderr.
 
-    Exit codes are 0 if all went well, 1 if a promise that bench checks is not kept, 2 if what was asked cannot be
-    done, and 130 after Ctrl-C, which still gives what was found so far.
+    The exit code is 0 for success, 1 if bench --check finds a broken promise, 2 for errors, and 130 after Ctrl-C.
+    Ctrl-C still prints the results so far.
     """

@@ -1,4 +1,4 @@
-"""``alphagrad bench``: what Jacobians take, and whether what is promised of them holds."""
+"""``alphagrad bench``: how long Jacobians take, and whether the promises about them hold."""
 
 import json
 import os
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 ALL_ORDERS = "fwd,rev,markowitz,paper,best,auto"
 BATCHES = "Batch sizes, such as 1,512; 1 is without vmap. Default: the paper's."
-FIGURES = "Over batches and sizes, as in the paper's figures."
-CHECK = "Measure what it takes to see whether a promise holds; exit code 1 if it does not."
+FIGURES = "Measure over batches and sizes, as in the paper's figures."
+CHECK = "Check a promise. The exit code is 1 if it does not hold."
 
 
 class Dtype(StrEnum):
@@ -48,7 +48,7 @@ class Bench:
     Tasks are measured as in the paper's table 2 and its figures. A function of your own is measured at one point and at
     512, and a line of advice says whether to use graphax for it. Times are medians over rounds.
 
-    Ctrl-C prints what is there so far. What --save wrote until then stays, and the same command goes on.
+    Ctrl-C prints the measurements so far. If --save was given, the same command resumes later.
     """
 
     names: TargetNames = None
@@ -60,9 +60,9 @@ class Bench:
     backend: Annotated[str, option("NAMES", "auto, native, xla, or several: auto,xla")] = "auto"
     orders: Annotated[str, option("NAMES", "Presets, paper, best, or files of orders (*.json).")] = ALL_ORDERS
     peers: Annotated[str, option("NAMES", "casadi,asdex, or none.")] = "casadi,asdex"
-    dtype: Annotated[Dtype, typer.Option(help="Of all arguments.")] = Dtype.float32
-    repeat: Annotated[int, option("N", "Rounds, in each of which everyone has a turn.")] = 100
-    seconds: Annotated[float, option("N", "After which a case has had enough rounds.")] = 20.0
+    dtype: Annotated[Dtype, typer.Option(help="The precision of all arguments.")] = Dtype.float32
+    repeat: Annotated[int, option("N", "Maximum number of rounds. Every contender runs once per round.")] = 100
+    seconds: Annotated[float, option("N", "Seconds after which a case gets no further rounds.")] = 20.0
     threads: Annotated[int | None, option("N", "Threads that JAX and kernels may use. Default: all.")] = None
     budget: Budgeted = 2.0
     check: Annotated[Check | None, typer.Option(help=CHECK)] = None
@@ -81,7 +81,7 @@ class Bench:
         raise typer.Exit(code)
 
     def _check(self) -> None:
-        """Refuse before anything is measured what would be refused afterwards."""
+        """Raise before measuring what would otherwise be raised afterwards."""
         if self.figures and (self.batch or self.scale):
             raise SearchError("--figures has batches and sizes of its own; give it or --batch and --scale, not both")
         if self.check and (self.figures or self.batch or self.scale):
@@ -96,11 +96,11 @@ class Bench:
 
     @property
     def _own(self) -> list[str]:
-        """The names that are functions of the user's."""
+        """The names of the user's own functions."""
         return [name for name in self.names or () if ":" in name]
 
     def _measure(self) -> int:
-        """Measure, tell of it, and say how the process ends."""
+        """Measure, print the results, and return the exit code."""
         from ..bench.advice import advice
         from ..bench.machine import Machine
         from ..bench.measure import Benchmark, Effort
@@ -115,7 +115,7 @@ class Bench:
         named = [name for name in self.names or () if name not in self._own]
         shipped = select(named) if named or not own else []
 
-        # A file that a run leaves before its end says that it was interrupted, and the same command goes on.
+        # Until the run ends, the file says that it was interrupted, so that the same command resumes it.
         def unfinished(measured: "Sequence[Measurement]") -> dict[str, Any]:
             return BenchmarkReport(machine, self.command(), tuple(measured), interrupted=True).as_dict()
 
@@ -158,7 +158,7 @@ class Bench:
         return [task_of(name, own.function, own.args, own.argnums, own.batch_axes) for name, own in found.items()]
 
     def _run_own(self, own: "Sequence[Task]", benchmark: "Benchmark", show: Callable[[object], None]) -> None:
-        """Measure functions of the user's, each with the order that a short search finds."""
+        """Measure the user's functions, each with the order that a short search finds."""
         from ..bench.compare import cases_of, contenders_of, find_order
         from ..finders.budget import Budget
 
@@ -175,7 +175,7 @@ class Bench:
     def _earlier(
         self, expected: dict[str, Any], chosen: "Sequence[Task]", say: Callable[[str], None]
     ) -> "list[Measurement]":
-        """What a run of the same command on the same machine has measured before it was interrupted."""
+        """The measurements of an interrupted run of the same command on the same machine."""
         from ..bench.report import measurements_in, read
 
         if self.save is None or not self.save.exists():
@@ -196,8 +196,8 @@ class Bench:
 
     def _kept(self) -> str:
         if self.save is None or not self.save.exists():
-            return "nothing is kept but what was printed"
-        return f"the cases that are complete are in {self.save}, and the same command goes on"
+            return "nothing was saved"
+        return f"the cases that are complete are in {self.save}, and the same command resumes the run"
 
     def _cases(self, chosen: "Sequence[Task]") -> list["Case"]:
         from ..bench.case import Case, checked_scale, of_figures, of_table
@@ -225,14 +225,14 @@ class Bench:
         return [floor(), *map(jax_mode, JAX_MODES), *ours, *self._peers()]
 
     def _peers(self, installed: bool = False) -> list["Contender"]:
-        """Other packages, or those of them that are there."""
+        """Other packages, or only the installed ones."""
         from ..bench.peers import peer
 
         names = [name for name in _words(self.peers) if name != "none"]
         return [peer(name) for name in names if not installed or find_spec(name) is not None]
 
     def command(self) -> str:
-        """The command that asks for this, apart from how it is to be printed."""
+        """The command that requests these measurements, without output options."""
         values: dict[str, Any] = {
             "args": self.args, "argnums": self.argnums,
             "batch": self.batch, "scale": self.scale, "backend": self.backend, "orders": self.orders,
@@ -244,7 +244,7 @@ class Bench:
 
 
 def _limit_threads(threads: int | None) -> None:
-    """XLA reads how many it may use when it starts, and kernels when graphax is imported."""
+    """Limit the threads of XLA, which reads the limit when it starts, and of kernels."""
     if threads is not None:
         os.environ["PJRT_NPROC"] = os.environ["GRAPHAX_THREADS"] = str(threads)
         if "graphax.native" in sys.modules:

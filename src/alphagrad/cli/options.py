@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-# The base of what is raised about options and arguments. Some versions of typer have a click of their own, so it cannot
-# be imported from click.
+# The base class of errors about options and arguments. Some versions of typer contain their own click, so it cannot be
+# imported from click.
 UsageError: Any = typer.BadParameter.__base__
 TASKS = ("alphagrad.tasks:TASKS", "alphagrad.tasks:UNSEEN")
 PRESETS = ("graphax:PRESETS",)
@@ -42,7 +42,7 @@ _OWN = "generated:SEED, or module:function. Modules are also imported from the c
 TargetName = Annotated[str, _target("TARGET", f"A task, {_OWN}")]
 TargetNames = Annotated[list[str] | None, _target("TARGET", f"Tasks, {_OWN}")]
 TaskNames = Annotated[list[str] | None, _target("TASK", "Default: all tasks of the paper.")]
-_ARGS = "module:name of a function that returns the tuple of example arguments, or of the tuple."
+_ARGS = "module:name of the tuple of example arguments, or of a function that returns it."
 Args = Annotated[str | None, option("MODULE:NAME", _ARGS)]
 _ARGNUMS = "Arguments to differentiate with respect to, such as 0,2. Default: all float arguments."
 Argnums = Annotated[str | None, option("N,N", _ARGNUMS)]

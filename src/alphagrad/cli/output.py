@@ -12,7 +12,7 @@ import typer
 from ..errors import SearchError
 
 PICTURES = (".png", ".svg", ".pdf")
-# As the shell has it for interrupted programs.
+# The exit code that shells use for interrupted programs.
 INTERRUPTED = 130
 
 

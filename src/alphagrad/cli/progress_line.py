@@ -6,7 +6,7 @@ from ..finders.budget import Budget, Progress
 from ..finders.portfolio import warm_up
 from .status_line import StatusLine
 
-# A notice is worth reading only for what takes longer than this.
+# Seconds after which a notice is shown.
 NOTICE_AFTER = 1.0
 
 

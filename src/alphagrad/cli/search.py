@@ -19,7 +19,7 @@ def search(
     budget: Annotated[
         float | None, options.option("SECONDS", "Seconds for each search.", show_default=f"{DEFAULT_SECONDS:g}")
     ] = None,
-    evaluations: Annotated[int | None, options.option("N", "How many orders to look at.")] = None,
+    evaluations: Annotated[int | None, options.option("N", "Maximum number of orders to evaluate.")] = None,
     certified: Annotated[bool, typer.Option("--certified", help="Search until the order is proven optimal.")] = False,
     minimize: options.MinimizeAny = "multiplications",
     counting: options.Counting = "folded",
@@ -37,7 +37,7 @@ def search(
 ) -> None:
     """Search for an order, and print the Python that uses it.
 
-    Ctrl-C ends the search with the best so far.
+    Ctrl-C ends the search with the best order so far.
     """
     from .. import Objective, best_known, search as run_search
     from ..finders.portfolio import FINDERS
@@ -47,11 +47,11 @@ def search(
     limit = _budget(budget, evaluations, certified)
     clocked = minimize == "runtime"
     objective = minimize if clocked else Objective.of(options.weights(minimize), counting)
-    # By its ending graphax.jacve knows a saved order.
+    # graphax.jacve recognises a saved order by this ending.
     check_writable("--save", None if save is None else Path(save), (".json",))
     check_plot(plot)
     if plot is not None and clocked:
-        raise SearchError("--plot draws costs over time, and --minimize runtime goes by the clock; leave one out")
+        raise SearchError("--plot draws costs over time, but --minimize runtime compares run times; leave one out")
     found = find(target, args, argnums)
     with ProgressLine(limit, quiet) as line:
         line.show(f"tracing {target}…")
@@ -75,7 +75,7 @@ def search(
     known = best_known(graph, result.objective)
     better = None if known is None or known.cost is None or known.cost >= result.value else known.cost
     usage = found.usage(result.order, save)
-    told = [] if better is None else [f"On record is a better order, with {better:g}; --resume starts from it."]
+    told = [] if better is None else [f"A better order is on record, with {better:g}. --resume starts from it."]
     document = {"target": target, **result.as_dict(), "better_on_record": better, "usage": usage}
     answer(as_json, document, "\n".join([str(result), *told, "", *usage]))
     if result.stopped == "interrupted":

@@ -29,7 +29,7 @@ def show(
     out: Annotated[
         Path | None, options.option("FILE", "A page (.html) or a drawing (.svg, .dot). Default: TARGET.html.")
     ] = None,
-    step: Annotated[int, options.option("N", "How many vertices are eliminated at first.")] = 0,
+    step: Annotated[int, options.option("N", "The number of vertices that are eliminated at first.")] = 0,
     counting: options.Counting = "folded",
     simplify: options.Simplify = False,
     budget: options.Budgeted = SECONDS,
@@ -38,10 +38,10 @@ def show(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Show how orders eliminate a graph, on a page to play with.
+    """Write an interactive page that shows how orders eliminate a graph.
 
-    Writes one HTML file that needs no network: step by step along the orders, or you pick the vertices. With --out
-    graph.svg or graph.dot it draws the graph for a paper, after --step eliminations along one order.
+    The page is one HTML file that needs no network. It replays orders step by step, and lets you eliminate vertices
+    yourself. With --out graph.svg or graph.dot, it draws the graph for a paper, after --step eliminations of one order.
     """
     from ..page.drawing import as_dot, as_svg
     from ..page.view import DEFAULT_ORDERS
@@ -52,11 +52,11 @@ def show(
     check_plot(plot)
     drawn = path.suffix in DRAWINGS
     if drawn and (open_page or len(order or ()) > 1):
-        raise SearchError(f"{path} shows one order, and is not a page; give one --order, without --open")
+        raise SearchError(f"{path} is a drawing of one order; give one --order, without --open")
     graph = find(target, args, argnums).graph(simplify)
     if not 0 <= step <= len(graph.intermediates):
-        raise SearchError(f"--step {step}: there are {len(graph.intermediates)} vertices to eliminate; give 0 to that")
-    # Before the first step all orders are alike.
+        raise SearchError(f"--step {step}: give a number from 0 to {len(graph.intermediates)}, the number of vertices")
+    # Before the first step, all orders look the same.
     names = order or (["fwd"] if drawn and step == 0 else ["best"] if drawn else list(DEFAULT_ORDERS))
     view = _views([(target, graph)], counting, names, budget, quiet)[0]
     draw = as_svg if path.suffix == ".svg" else as_dot
@@ -74,7 +74,7 @@ def report(
     args: options.Args = None,
     order: options.Orders = None,
     out: Annotated[Path, options.option("FILE.html", "Where to write the page.")] = Path("report.html"),
-    timings: Annotated[Path | None, options.option("FILE.json", "What alphagrad bench --save wrote.")] = None,
+    timings: Annotated[Path | None, options.option("FILE.json", "A file that alphagrad bench --save wrote.")] = None,
     counting: options.Counting = "folded",
     simplify: options.Simplify = False,
     budget: options.Budgeted = SECONDS,
@@ -82,9 +82,9 @@ def report(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write one page on several functions.
+    """Write one page about several functions.
 
-    It has what show has on each, and tables of costs, bounds and timings.
+    For each function it contains the page of show, with tables of costs, bounds and timings.
     """
     from ..bench.report import read_timings
     from ..page.view import DEFAULT_ORDERS

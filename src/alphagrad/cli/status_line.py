@@ -29,7 +29,7 @@ class StatusLine:
         self._next = self._since + min(FIRST, EVERY)
 
     def __enter__(self) -> Self:
-        # Without a pause every change is a line, and there is nothing to add.
+        # Without a pause, every change is printed at once.
         if self._status is None and not self._quiet and EVERY:
             threading.Thread(target=self._beat, daemon=True).start()
         return self
@@ -67,6 +67,6 @@ class StatusLine:
         while not self._over.wait(max(self._next - time.monotonic(), 0.0)):
             with self._lock:
                 if time.monotonic() >= self._next and not self._over.is_set():
-                    # For how long it has stood so is told if that is worth it.
+                    # The age of a status is printed only if it is old enough to matter.
                     seconds = time.monotonic() - self._since
                     self._print(f"{self._standing} (for {seconds:.0f} s)" if seconds >= 1 else str(self._standing))

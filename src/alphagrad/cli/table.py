@@ -1,4 +1,4 @@
-"""``alphagrad tasks`` and ``alphagrad table``: the functions that come with alphagrad, and what orders of them cost."""
+"""``alphagrad tasks`` and ``alphagrad table``: the functions that ship with alphagrad, and costs of their orders."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -16,20 +16,14 @@ class Counted(StrEnum):
 
 
 def tasks(as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """List the functions that come with alphagrad."""
+    """List the functions that ship with alphagrad."""
+    # There is no progress to print, but all commands take this option.
     from graphax.table import table
 
     from ..tasks import TASKS, UNSEEN
-    from .status_line import StatusLine
 
     columns = ["name", "field", "inputs", "intermediates", "outputs", "description"]
-    rows = []
-    with StatusLine(quiet) as line:
-        for task in (TASKS | UNSEEN).values():
-            line.show(f"tracing {task.name}…")
-            graph = task.graph()
-            sizes = len(graph.inputs), len(graph.intermediates), len(graph.outputs)
-            rows.append([task.name, task.field, *sizes, task.description])
+    rows = [[task.name, task.field, *task.sizes, task.description] for task in (TASKS | UNSEEN).values()]
     document = [dict(zip(columns, row, strict=True)) for row in rows]
     answer(as_json, document, table(f"{len(rows)} tasks", columns, rows))
 
@@ -37,13 +31,13 @@ def tasks(as_json: AsJson = False, quiet: Quiet = False) -> None:
 def table(
     names: TaskNames = None,
     budget: Budgeted = 2.0,
-    counting: Annotated[Counted, typer.Option(help="As in other commands, or both ways.")] = Counted.both,
+    counting: Annotated[Counted, typer.Option(help="How multiplications are counted.")] = Counted.both,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare orders as the paper's table 1 does.
+    """Print the paper's table 1 beside our own numbers and lower bounds.
 
-    Its numbers and ours, and how low they can be. Ctrl-C prints the rows that are there.
+    Ctrl-C prints the rows so far.
     """
     from ..finders.budget import Budget
     from .comparison import as_text, compare, select
@@ -63,4 +57,4 @@ def table(
             stopped = True
     answer(as_json, rows, as_text(rows))
     if stopped:
-        raise interrupted("these are the rows until then")
+        raise interrupted("these are the rows so far")

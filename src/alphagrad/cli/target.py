@@ -1,6 +1,7 @@
 """The target of a command: a task, or a user's function with example arguments."""
 
 import importlib
+import inspect
 import json
 import os
 import re
@@ -9,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from graphax import ComputationGraph, Order
@@ -19,7 +19,7 @@ from ..errors import SearchError
 from ..finders.search import graph_of
 from ..tasks.task import Task
 
-# What generated functions are named by, with their seed.
+# The prefix of generated functions, before their seed.
 GENERATED = "generated:"
 
 
@@ -32,7 +32,7 @@ class Target:
         function: the function itself.
         args: example arguments.
         argnums: the arguments to differentiate by, as `graphax.jacve` takes them.
-        batch_axes: which arguments a batch has its own values of, as `jax.vmap` takes them, if that is known.
+        batch_axes: the arguments that differ between points of a batch, as in `jax.vmap`, if known.
     """
 
     module: str
@@ -61,7 +61,7 @@ class Target:
 
 
 def _written(order: Order) -> str:
-    """An order, with those of its bodies, as Python."""
+    """An order, with the orders of its bodies, as Python."""
     simplified = ", simplified=True" if order.simplified else ""
     bodies = ", ".join(f"{vertex}: {_written(body)}" for vertex, body in order.bodies)
     held = f", bodies={{{bodies}}}" if bodies else ""
@@ -75,12 +75,12 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
     Args:
         text: the name of a task, ``generated:seed`` for a generated function, or ``module:function``.
         args: ``module:name`` of the tuple of example arguments, or of a function that makes it.
-        argnums: numbers of arguments with commas between; by default a task's own, or all arguments made of floats.
+        argnums: numbers of arguments, separated by commas. The default is the task's own, or all float arguments.
     """
     if ":" not in text or text.startswith(GENERATED):
         if args is not None:
             called = text if ":" in text else f"the task {text}"
-            raise SearchError(f"{called} has its arguments; --args is for module:function")
+            raise SearchError(f"{called} has its own arguments; --args is for module:function")
         return _of_generated(text, argnums) if ":" in text else _of_task(tasks.get(text), argnums)
     function = _imported(text, "the target")
     task = _task_of(function)
@@ -100,7 +100,7 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
 
 def _of_task(task: Task, argnums: str | None) -> Target:
     numbers = _numbers(argnums) if argnums else task.argnums
-    function = task.function
+    function = inspect.unwrap(task.function)
     return Target(function.__module__, function.__qualname__, function, task.arguments(), numbers, task.batch_axes)
 
 
@@ -117,7 +117,9 @@ def _task_of(found: Any) -> Task | None:
     """The task that a `Task`, or the function of a task, refers to."""
     if isinstance(found, Task):
         return found
-    return next((task for task in (tasks.TASKS | tasks.UNSEEN).values() if task.function is found), None)
+    return next(
+        (task for task in (tasks.TASKS | tasks.UNSEEN).values() if inspect.unwrap(task.function) is found), None
+    )
 
 
 def _imported(text: str, role: str) -> Any:
@@ -144,7 +146,7 @@ def _hint(module: str, error: BaseException) -> str:
     if module.endswith(".py"):
         return f"; write {module[:-3].replace('/', '.')}"
     absent = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
-    return "; run alphagrad in the folder that it is in, or install it" if absent else ""
+    return "; run alphagrad in the folder of the module, or install it" if absent else ""
 
 
 def _example_arguments(text: str) -> tuple[Any, ...]:
@@ -158,7 +160,7 @@ def _example_arguments(text: str) -> tuple[Any, ...]:
             ) from error
     if not isinstance(values, tuple | list):
         raise SearchError(
-            f"--args {text} gives {type(values).__name__}; it must give the tuple of arguments, (x,) for a single one"
+            f"--args {text} returns {type(values).__name__}; it must return a tuple of arguments, such as (x,)"
         )
     return tuple(values)
 
@@ -167,7 +169,7 @@ def _numbers(text: str) -> int | tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise SearchError(f"cannot read --argnums {text!r}; give numbers with commas between, such as 0,2") from None
+        raise SearchError(f"cannot read --argnums {text!r}; give numbers separated by commas, such as 0,2") from None
     return numbers[0] if len(numbers) == 1 else numbers
 
 
@@ -176,11 +178,13 @@ def _differentiable(args: tuple[Any, ...]) -> int | tuple[int, ...]:
     numbers = tuple(number for number, argument in enumerate(args) if _is_real(argument))
     if not numbers:
         raise SearchError(
-            "none of the example arguments is made of floats, so there is nothing to differentiate by; give 1.0 for 1"
+            "none of the example arguments consists of floats, so nothing can be differentiated; write 1.0 instead of 1"
         )
     return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _is_real(argument: Any) -> bool:
+    import jax
+
     kinds = [getattr(leaf, "dtype", type(leaf)) for leaf in jax.tree.leaves(argument)]
     return bool(kinds) and all(kind is float or jax.dtypes.issubdtype(kind, np.floating) for kind in kinds)

@@ -1,4 +1,4 @@
-"""``alphagrad train``: agents learn to find orders, in a folder where a run goes on if it is started again."""
+"""``alphagrad train``: agents learn to find orders, in runs that can be resumed."""
 
 import shlex
 from dataclasses import asdict, dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.runtime import rtsys
 
 _WITH_KERNELS = ("elimination", "finders", "policy")
 _SOURCES = sorted(path for folder in _WITH_KERNELS for path in (Path(__file__).parents[1] / folder).glob("*.py"))
@@ -20,10 +21,21 @@ def allocating(function: Callable, **options: Any) -> Callable:
     kernels are stamped with the content of all files that contain kernels.
     """
     dispatcher = njit(cache=True, **options)(function)
-    file = dispatcher._cache._cache_file
-    file._source_stamp = _STAMP
-    file._load_index = partial(_readable, file._load_index)
+    cache = dispatcher._cache
+    cache.load_overload = partial(_loaded, cache)
+    cache._cache_file._source_stamp = _STAMP
+    cache._cache_file._load_index = partial(_readable, cache._cache_file._load_index)
     return dispatcher
+
+
+def _loaded(cache: Any, signature: Any, context: Any) -> Any:
+    """Load a kernel from the cache, or return None.
+
+    numba would first import all that it needs to compile, such as `scipy.linalg`, which takes longer than all else.
+    """
+    rtsys.initialize(context)
+    with cache._guard_against_spurious_io_errors():
+        return cache._load_overload(signature, context)
 
 
 def _readable(load: Callable[[], dict]) -> dict:

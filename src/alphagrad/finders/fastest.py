@@ -16,7 +16,7 @@ from graphax import ComputationGraph, NativeError, Order
 from graphax.presets import BASELINES, PRESETS
 from graphax.table import table
 
-from ..elimination.objective import Objective
+from ..elimination.objective import FUSED
 from ..errors import SearchError
 from ..runtime.cost_model import CostModel, measured, rank_correlation, repeated, this_machine
 from ..runtime.workload import kernel_statements, workload
@@ -25,8 +25,6 @@ from .budget import Budget, Progress
 from .result import SearchResult
 from .run import Trial, run
 
-# The first objective. Most additions are fused with a product, so they cost little.
-COUNTED = Objective("weighted", "folded", (1.0, 0.25))
 # The number of searches, their share of the time, and the number of orders that are measured.
 TRIALS, SEARCHING, MEASURED = 8, 0.6, 6
 REPEAT = 200
@@ -148,13 +146,13 @@ def fastest(target: MappedFunction, trial: Trial, progress: Callable[[Progress],
     except KeyboardInterrupt:
         timed, stopped = ranked, "interrupted"
     best = timed[0].order
-    cost = graph.cost(best, COUNTED.counting)
+    cost = graph.cost(best, FUSED.counting)
     return RuntimeResult(
         order=best,
         cost=cost,
-        value=COUNTED.value(cost),
+        value=FUSED.value(cost),
         bound=results[0].bound,
-        objective=COUNTED,
+        objective=FUSED,
         history=(),
         evaluations=sum(result.evaluations for result in results),
         seconds=time.monotonic() - began,
@@ -177,7 +175,7 @@ def _model(target: MappedFunction) -> CostModel | None:
 def _presets(graph: ComputationGraph) -> Iterator[Order]:
     for name in (*BASELINES, *(name for name in PRESETS if name not in BASELINES)):
         order = Order.of(name, graph)
-        yield graph.order(order.vertices, finder=name, cost=COUNTED.value(graph.cost(order)))
+        yield graph.order(order.vertices, finder=name, cost=FUSED.value(graph.cost(order)))
 
 
 def _distinct(orders: Sequence[Order]) -> list[Order]:

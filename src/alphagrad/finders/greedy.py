@@ -100,7 +100,7 @@ def corners(problem: Problem) -> Iterator[Step]:
 
 
 def greedy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Yield compiled greedy orders without end, with well-known and then with random weights."""
+    """Yield compiled greedy orders endlessly, with well-known and then with random weights."""
     yield from corners(problem)
     rng = np.random.default_rng(seed)
     for number in count():

@@ -17,7 +17,7 @@ TEMPERATURES = (0.25, 0.5, 1.0)
 
 
 def policy(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Yield the order of the policy, then games with noise, without end."""
+    """Yield the order of the policy, then endless games with noise."""
     network = shipped()
     yield attempted(partial(answer, problem, network))
     for number in count(1) if problem.size > 1 else ():

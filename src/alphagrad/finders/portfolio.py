@@ -31,7 +31,7 @@ FEW = 5
 
 
 def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step]:
-    """Yield the learned policy, presets and greedy orders, then annealing without end.
+    """Yield the learned policy, presets and greedy orders, then endless annealing.
 
     Small graphs are also searched exactly, and windows are reordered between rounds of annealing.
     """
@@ -54,7 +54,7 @@ def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step
 
 
 def _rounds(problem: Problem, seed: int, orders: list[np.ndarray]) -> Iterator[Step]:
-    """Yield annealing without end, polishing the best order occasionally."""
+    """Yield endless annealing, polishing the best order occasionally."""
     best = cheapest(problem, orders)
     polish_at, looked = 200_000, 0
     tree = exact(problem, seed, [best]) if problem.size <= MODERATE else iter(())

@@ -3,22 +3,24 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphax import ComputationGraph, GraphaxError, Order, OrderLike, build_graph
-from graphax.trace import positions
+import graphax as gx
+from graphax import ComputationGraph, GraphaxError, Order, OrderLike
 
-from ..elimination.objective import Objective, ObjectiveLike
+from ..elimination.objective import FUSED, Objective, ObjectiveLike
 from ..errors import SearchError, whole_number
 from ..tasks.task import Task
 from . import records
 from .bodies import search_bodies
 from .budget import Budget, BudgetLike, Progress
-from .fastest import COUNTED, MappedFunction, fastest
 from .pool import run_on
 from .portfolio import FINDERS
 from .result import SearchResult
 from .run import Trial, run
+
+if TYPE_CHECKING:
+    from .fastest import MappedFunction
 
 
 def search(
@@ -72,7 +74,7 @@ def search(
             ``mpi4py.futures.MPIPoolExecutor()``. ``workers`` is the number of trials that it gets at a time.
         record: keep the order in the user's cache if it is the best known for the graph.
     """
-    limit, objective = Budget.of(budget), COUNTED if minimize == "runtime" else Objective.of(minimize, counting)
+    limit, objective = Budget.of(budget), FUSED if minimize == "runtime" else Objective.of(minimize, counting)
     if method not in tuple(FINDERS):
         raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
     workers, seed = whole_number("workers", workers, 1), whole_number("seed", seed, 0)
@@ -92,6 +94,8 @@ def search(
     proven = 0.0 if known is None or graph.has_loops else known.bound or 0.0
     trial = Trial(graph, objective, method, limit, seed, starts, proven)
     if minimize == "runtime":
+        from .fastest import fastest
+
         return fastest(_timed(target, args, argnums, has_aux, batch_axes), trial, progress)
     in_process = workers == 1 and executor is None
     find = run if in_process else partial(run_on, executor, workers)
@@ -101,8 +105,12 @@ def search(
     return result
 
 
-def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> MappedFunction:
+def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> "MappedFunction":
     """The function whose Jacobian is to be made fast."""
+    from graphax.trace import positions
+
+    from .fastest import MappedFunction
+
     if isinstance(target, ComputationGraph):
         raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
     if isinstance(target, Task):
@@ -122,7 +130,7 @@ def graph_of(
 ) -> ComputationGraph:
     """The graph of any target that a search accepts; see `search`."""
     if isinstance(target, ComputationGraph | Task) and args:
-        raise SearchError("a graph or a task has its arguments already; give example arguments with functions only")
+        raise SearchError("a graph or a task already has its arguments; give example arguments with functions only")
     if isinstance(target, Task):
         return target.graph(simplify=simplify)
     if isinstance(target, ComputationGraph):
@@ -130,7 +138,7 @@ def graph_of(
     if not callable(target):
         raise SearchError(f"cannot search an order for {target!r}; give a function, a graph or a task")
     try:
-        return build_graph(target, *args, argnums=argnums, has_aux=has_aux, simplify=simplify)
+        return gx.build_graph(target, *args, argnums=argnums, has_aux=has_aux, simplify=simplify)
     except GraphaxError:
         raise
     except Exception as error:

@@ -100,7 +100,7 @@ def _check_history(name: str, result: Any) -> None:
         raise SearchError(f"{name!r} is {type(result).__name__}; give what alphagrad.search returned")
     if not result.history:
         raise SearchError(
-            f"the search {name!r} has no history to draw: minimize='runtime' goes by the clock, not by costs; draw "
+            f"the search {name!r} has no history to draw: minimize='runtime' compares run times, not costs; draw "
             f"a search for multiplications"
         )
 

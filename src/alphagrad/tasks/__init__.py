@@ -1,14 +1,19 @@
 """The functions that elimination orders are measured on."""
 
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from graphax.modules import lazily
 
 from ..errors import TaskError
 from .benchmark import TASKS
 from .middle import MIDDLE
-from .random_functions import RandomFunction, random_function
 from .scientific import SCIENTIFIC
 from .task import PaperResult, Task
 from .unseen import UNSEEN
+
+if TYPE_CHECKING:
+    from .random_functions import RandomFunction, random_function
 
 __all__ = [
     "MIDDLE",
@@ -22,6 +27,9 @@ __all__ = [
     "get",
     "random_function",
 ]
+
+# Random functions import JAX.
+__getattr__ = lazily(__name__, {"random_functions": ("RandomFunction", "random_function")})
 
 _ALL = TASKS | UNSEEN | MIDDLE | SCIENTIFIC
 

@@ -2,30 +2,36 @@
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .deep_learning import batched_transformer, mlp, transformer_encoder
-from .equations import human_heart_dipole, propane_combustion
-from .finance import black_scholes_jacobian
-from .fluids import roe_flux_1d, roe_flux_3d
-from .random_functions import RandomFunction, random_function
-from .robotics import robot_arm_6dof
-from .task import Arguments, Task, by_name, on_batches
+from .task import Arguments, FunctionsOf, Task, by_name, on_batches
+
+deep_learning, equations, finance, fluids, robotics = map(
+    FunctionsOf, ("deep_learning", "equations", "finance", "fluids", "robotics")
+)
+
+if TYPE_CHECKING:
+    from .random_functions import RandomFunction
 
 SEQUENCE = EMBEDDING = FEATURES = CLASSES = 4
 HIDDEN, LAST_ROWS, BATCH = 8, 2, 2
 
 
 @cache
-def generated_f() -> RandomFunction:
+def generated_f() -> "RandomFunction":
     """Vectors and matrices. Of the first 120 seeds, the one whose counts are nearest to the paper's."""
+    from .random_functions import random_function
+
     return random_function(42, inputs=4, outputs=5, intermediates=75, ranks=(1, 2), sizes=(4,))
 
 
 @cache
-def generated_g() -> RandomFunction:
+def generated_g() -> "RandomFunction":
     """Scalars. Of the first 250 seeds, the one whose counts are nearest to the paper's."""
+    from .random_functions import random_function
+
     return random_function(209, inputs=15, outputs=20, intermediates=85, ranks=(0,))
 
 
@@ -39,7 +45,7 @@ def random_g(*args):
     return generated_g()(*args)
 
 
-def _random_point(generated: Callable[[], RandomFunction], scale: int, seed: int) -> Arguments:
+def _random_point(generated: "Callable[[], RandomFunction]", scale: int, seed: int) -> Arguments:
     return generated().arguments(seed)
 
 
@@ -86,7 +92,9 @@ def _one_hot(rng: np.random.Generator, shape: tuple[int, ...], classes: int) -> 
     return np.eye(classes)[rng.integers(0, classes, shape)]
 
 
-def _generated(name: str, function: Callable, generated: Callable[[], RandomFunction], inputs: int, what: str) -> Task:
+def _generated(
+    name: str, function: Callable, generated: "Callable[[], RandomFunction]", inputs: int, what: str
+) -> Task:
     make_args = partial(_random_point, generated)
     return Task(name, what, "random functions", function, make_args, tuple(range(inputs)), (0,) * inputs)
 
@@ -98,25 +106,26 @@ def _network(name: str, function: Callable, make_args: Callable, inputs: int, de
 
 
 TASKS = by_name(
-    on_batches("RoeFlux_1d", "fluid dynamics", roe_flux_1d, "Roe's flux between two cells of a one-dimensional flow",
+    on_batches("RoeFlux_1d", "fluid dynamics", fluids.roe_flux_1d,
+               "Roe's flux between two cells of a one-dimensional flow",
                1.0, 0.3, 2.0, 0.8, 0.2, 1.7),
-    on_batches("RobotArm_6DOF", "robotics", robot_arm_6dof,
+    on_batches("RobotArm_6DOF", "robotics", robotics.robot_arm_6dof,
                "position and orientation of the tool of a robot arm with six joints", 0.6, 0.9, 0.7, 1.1, 0.8, 1.3),
-    on_batches("HumanHeartDipole", "nonlinear equations", human_heart_dipole,
+    on_batches("HumanHeartDipole", "nonlinear equations", equations.human_heart_dipole,
                "residuals of the dipole model of the heart", 0.7, 0.6, 0.5, 0.9, 1.1, 1.2, 0.8, 1.3),
-    on_batches("PropaneCombustion", "nonlinear equations", propane_combustion,
+    on_batches("PropaneCombustion", "nonlinear equations", equations.propane_combustion,
                "residuals of the chemical equilibrium of burning propane",
                2.8, 3.5, 18.0, 0.1, 0.5, 0.2, 0.8, 0.4, 0.9, 0.3, 28.0),
     _generated("random_g", random_g, generated_g, 15, "a random function of 15 scalars with 20 outputs"),
-    on_batches("BlackScholes", "finance", black_scholes_jacobian,
+    on_batches("BlackScholes", "finance", finance.black_scholes_jacobian,
                "first-order greeks of a call option, whose Jacobian holds those of second order",
                100.0, 110.0, 0.05, 0.2, 1.0),
-    on_batches("RoeFlux_3d", "fluid dynamics", roe_flux_3d, "Roe's flux between two cells of a flow in space",
+    on_batches("RoeFlux_3d", "fluid dynamics", fluids.roe_flux_3d, "Roe's flux between two cells of a flow in space",
                [1.0], [0.3, 0.2, -0.1], [2.0], [0.8], [0.2, 0.15, -0.12], [1.7]),
     _generated("random_f", random_f, generated_f, 4, "a random function of 4 vectors and matrices with 5 outputs"),
-    _network("MLP", mlp, _mlp_args, 8, "loss of a perceptron with two layers and a layer norm"),
-    _network("TransformerEncoder", transformer_encoder, _transformer_args, 16,
+    _network("MLP", deep_learning.mlp, _mlp_args, 8, "loss of a perceptron with two layers and a layer norm"),
+    _network("TransformerEncoder", deep_learning.transformer_encoder, _transformer_args, 16,
              "loss of two blocks of self-attention with a layer norm"),
-    _network("BatchedTransformer", batched_transformer, _batched_transformer_args, 16,
+    _network("BatchedTransformer", deep_learning.batched_transformer, _batched_transformer_args, 16,
              "loss of two blocks of self-attention on a batch of sequences"),
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """Tasks from the fields that SciPy serves. Nothing is trained or tuned on them: they are there to measure on."""
 
-from . import scientific_functions as functions
-from .task import by_name, on_batches
+from .task import FunctionsOf, by_name, on_batches
+
+functions = FunctionsOf("scientific_functions")
 
 _POINTS = [[0.1, 0.9], [1.2, 0.3], [-0.8, 0.5], [0.4, -1.1], [-0.6, -0.7]]
 

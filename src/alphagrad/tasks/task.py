@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import resources
+from functools import cache, cached_property, partial
+from importlib import import_module, resources
 from typing import Any
 
 import numpy as np
@@ -61,15 +61,54 @@ class Task:
         """The paper's results, or None for a task that is not in it."""
         return _paper_results().get(self.name)
 
+    @property
+    def sizes(self) -> tuple[int, int | None, int]:
+        """The numbers of inputs, intermediate vertices and outputs, known without tracing the function.
+
+        The second is None if it depends on the version of JAX. Only tasks that `alphagrad tasks` lists have sizes.
+        """
+        return _sizes()[self.name]
+
     def arguments(self, scale: int = 1, seed: int = 0) -> Arguments:
         """Example arguments; every seed is another point."""
         if scale < 1:
             raise TaskError(f"the scale of a task multiplies its sizes and is at least 1, not {scale}")
         return self.make_args(scale, seed)
 
-    def graph(self, simplify: bool = False, scale: int = 1) -> gx.ComputationGraph:
+    def graph(self, simplify: bool = False, scale: int = 1) -> "gx.ComputationGraph":
         """The computational graph at the shapes of the example arguments."""
         return gx.build_graph(self.function, *self.arguments(scale), argnums=self.argnums, simplify=simplify)
+
+
+@dataclass(frozen=True)
+class LateFunction:
+    """A function of a module that is imported when the function is first called: JAX takes long to import."""
+
+    module: str
+    name: str
+
+    @cached_property
+    def __wrapped__(self) -> Callable:
+        return getattr(import_module(self.module), self.name)
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __call__(self, *args: Any) -> Any:
+        return self.__wrapped__(*args)
+
+
+@dataclass(frozen=True)
+class FunctionsOf:
+    """The functions of a module of this package, as attributes. The module is not imported yet."""
+
+    module: str
+
+    def __getattr__(self, name: str) -> LateFunction:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return LateFunction(f"{__package__}.{self.module}", name)
 
 
 def on_batches(name: str, field: str, function: Callable, description: str, *centre: Any) -> Task:
@@ -89,10 +128,18 @@ def around(centre: tuple[Any, ...], scale: int = 1, seed: int = 0) -> Arguments:
     return tuple(np.asarray(value * (1 + 0.05 * (2 * rng.random(value.shape) - 1))) for value in values)
 
 
+def _shipped(name: str) -> Any:
+    return json.loads((resources.files(__package__) / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _sizes() -> dict[str, tuple[int, int | None, int]]:
+    return {name: tuple(sizes) for name, sizes in _shipped("sizes.json").items()}
+
+
 @cache
 def _paper_results() -> dict[str, PaperResult]:
-    source = resources.files("alphagrad.tasks") / "paper_results.json"
-    data: dict[str, dict[str, list]] = json.loads(source.read_text(encoding="utf-8"))
+    data: dict[str, dict[str, list]] = _shipped("paper_results.json")
     orders, runtimes = data["elimination_orders"], data["median_runtime_ms_table_2"]
     counts = data["multiplications_table_1"]
     rest = {name: (orders.get(name), runtimes.get(name), runtimes.get(f"{name}_gpu")) for name in counts}

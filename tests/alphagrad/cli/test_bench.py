@@ -66,7 +66,7 @@ def test_ctrl_c_prints_what_is_there(monkeypatch):
     monkeypatch.setattr(measure, "take_turns", interrupted)
     result = bench(*SMALL, "--orders", "rev", "--peers", "none")
     assert result.exit_code == 130
-    assert result.stderr == "alphagrad: interrupted; nothing is kept but what was printed\n"
+    assert result.stderr == "alphagrad: interrupted; nothing was saved\n"
     assert "1.000" in result.stdout
     assert "Interrupted; this is what there was." in result.stdout
 
@@ -99,7 +99,7 @@ def test_an_interrupted_run_goes_on(monkeypatch, tmp_path):
     stopped = bench(*command, "--save", "b.json", "--quiet")
     assert stopped.exit_code == 130
     assert stopped.stderr == (
-        "alphagrad: interrupted; the cases that are complete are in b.json, and the same command goes on\n"
+        "alphagrad: interrupted; the cases that are complete are in b.json, and the same command resumes the run\n"
     )
     kept = json.loads((tmp_path / "b.json").read_text())
     assert kept["interrupted"]

@@ -102,3 +102,17 @@ def test_tasks_are_values():
     for task in ALL.values():
         loaded = pickle.loads(pickle.dumps(task))
         assert (loaded.name, loaded.function) == (task.name, task.function)
+
+
+@pytest.mark.parametrize("task", ALL.values(), ids=lambda task: task.name)
+def test_sizes_on_file_are_those_of_the_graph(task):
+    graph = task.graph()
+    inputs, intermediates, outputs = task.sizes
+    assert (inputs, outputs) == (len(graph.inputs), len(graph.outputs))
+    assert intermediates in (None, len(graph.intermediates))
+
+
+def test_tasks_are_listed_without_jax():
+    """Completion and `alphagrad tasks` answer at once."""
+    code = "import sys, alphagrad.tasks as t; t.get('MLP').sizes; assert 'jax' not in sys.modules, 'jax is loaded'"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)

@@ -43,19 +43,19 @@ class Config:
 
     folder: Annotated[Path, Option(help="Where the run is kept.")] = Path("runs/policy")
     workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
-    teachers: Annotated[int, Option(help="How many functions are learnt from with a teacher.")] = 1200
-    teacher_seconds: Annotated[float, Option(help="That the search has for each of them.")] = 0.4
-    states: Annotated[int, Option(help="In one lesson, which is about one function.")] = 24
-    rounds: Annotated[int, Option(help="Of lessons, each with new states and those of the round before.")] = 5
-    epochs: Annotated[int, Option(help="How often the lessons of a round are gone through.")] = 4
-    rate: Annotated[float, Option(help="Of learning from lessons, annealed to zero.")] = 2e-3
-    iterations: Annotated[int, Option(help="Of learning from own games.")] = 300
-    graphs: Annotated[int, Option(help="Functions in an iteration.")] = 24
-    games: Annotated[int, Option(help="Games on each of them.")] = 8
-    repertoire: Annotated[int, Option(help="On how many functions it plays.")] = 480
-    self_play_rate: Annotated[float, Option(help="Of learning from games, annealed to zero.")] = 3e-4
+    teachers: Annotated[int, Option(help="Number of functions with a teacher.")] = 1200
+    teacher_seconds: Annotated[float, Option(help="Seconds of search for each of them.")] = 0.4
+    states: Annotated[int, Option(help="States per lesson. A lesson is about one function.")] = 24
+    rounds: Annotated[int, Option(help="Rounds of lessons. Each adds new states to those of the round before.")] = 5
+    epochs: Annotated[int, Option(help="Passes over the lessons of a round.")] = 4
+    rate: Annotated[float, Option(help="Learning rate of lessons, annealed to zero.")] = 2e-3
+    iterations: Annotated[int, Option(help="Iterations of learning from its own games.")] = 300
+    graphs: Annotated[int, Option(help="Functions per iteration.")] = 24
+    games: Annotated[int, Option(help="Games per function.")] = 8
+    repertoire: Annotated[int, Option(help="Number of functions that it plays.")] = 480
+    self_play_rate: Annotated[float, Option(help="Learning rate of games, annealed to zero.")] = 3e-4
     measure_every: Annotated[int, Option(help="Iterations between measurements.")] = 20
-    held_out: Annotated[int, Option(help="Functions to measure on.")] = 100
+    held_out: Annotated[int, Option(help="Number of functions to measure on.")] = 100
 
 
 class Training:
