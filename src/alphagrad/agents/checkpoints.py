@@ -31,7 +31,7 @@ class Checkpoints:
         return ocp.CheckpointManager(self._folder, options=options)
 
     def save(self, iteration: int, state: Any, notes: dict[str, Any]) -> None:
-        about = {"digest": _digest(state), "notes": notes}
+        about = {"digest": digest_of(state), "notes": notes}
         content = ocp.args.Composite(state=ocp.args.StandardSave(_flat(state)), about=ocp.args.JsonSave(about))
         self._manager.save(iteration, args=content)
 
@@ -54,7 +54,7 @@ class Checkpoints:
         found = self._manager.restore(iteration, args=content)
         leaves = [found["state"][name] for name in wanted]
         state = jax.tree.unflatten(jax.tree.structure(like), leaves)
-        if _digest(state) != found["about"]["digest"]:
+        if digest_of(state) != found["about"]["digest"]:
             raise ValueError("its content is not what was written")
         return state, found["about"]["notes"]
 
@@ -85,7 +85,8 @@ def _flat(state: Any) -> dict[str, Any]:
     return {f"{number:05}": leaf for number, leaf in enumerate(jax.tree.leaves(state))}
 
 
-def _digest(state: Any) -> str:
+def digest_of(state: Any) -> str:
+    """A hash of the arrays in a pytree."""
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(state):
         digest.update(np.ascontiguousarray(leaf).tobytes())

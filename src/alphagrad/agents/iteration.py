@@ -58,8 +58,18 @@ class Iteration:
         mapped = jax.shard_map(self._on_each_device, mesh=mesh, in_specs=specs, out_specs=output.spec, check_vma=False)
         self._program = jax.jit(mapped, in_shardings=inputs, out_shardings=output, donate_argnums=0)
 
-    def first_state(self, seed: int) -> TrainingState:
-        return jax.jit(self._first_state, out_shardings=self._everywhere)(self._seed(seed))
+    def first_state(self, seed: int, network: Any = None) -> TrainingState:
+        """The initial state, with a pretrained network if one is given."""
+        state = jax.jit(self._first_state, out_shardings=self._everywhere)(self._seed(seed))
+        if network is None:
+            return state
+        given, wanted = (jax.tree.map(jnp.shape, each) for each in (network, state.learner.network))
+        if given != wanted:
+            raise SearchError(
+                "the pretrained network has another shape; use its configuration"
+            )
+        placed = jax.tree.map(lambda leaf: _placed(np.asarray(leaf), self._everywhere), network)
+        return state._replace(learner=state.learner._replace(network=placed))
 
     @cached_property
     def compiled(self) -> jax.stages.Compiled:

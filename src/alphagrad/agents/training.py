@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,11 +25,12 @@ from ..game import Sizes
 from ..tasks.task import Task
 from .alphazero import AlphaZeroConfig
 from .best_orders import BestOrders
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, digest_of
 from .fitting import AgentConfig, Fitting
 from .games import Games
 from .interrupt import Interrupt, deferred_interrupt
 from .iteration import TrainingState
+from .player import Player
 from .ppo import PPOConfig
 from .run_folder import RunFolder
 from .settings import check as check_configuration
@@ -83,6 +85,7 @@ def train(
     iterations: int | None = None,
     seconds: float | None = None,
     folder: Any = None,
+    pretrained: Any = None,
     checkpoint_every: int = 20,
     progress: Callable[[TrainingProgress], None] | None = None,
     sizes: Sizes | None = None,
@@ -100,6 +103,8 @@ def train(
         iterations, seconds: when to stop, including the iterations and seconds of earlier calls in the same folder.
         folder: the folder for the configuration, metrics, best orders and checkpoints. If it holds a run of the same
             configuration, that run is resumed.
+        pretrained: the folder of an earlier run with the same network, which a new run continues to train. A
+            network on the graph plays all graphs, so the earlier run may have learnt other tasks.
         checkpoint_every: iterations between checkpoints. There is also one at the end.
         progress: is called after every iteration.
         sizes: the sizes to which all games are padded; by default those of the largest game.
@@ -115,8 +120,8 @@ def train(
     _check_limits(seed, iterations, seconds, checkpoint_every)
     trainer = Trainer.of(targets, agent, counting, minimize, sizes, devices, announce)
     return trainer.train(
-        seed, folder, iterations=iterations, seconds=seconds, checkpoint_every=checkpoint_every, progress=progress,
-        until_optimal=until_optimal,
+        seed, folder, iterations=iterations, seconds=seconds, pretrained=pretrained, checkpoint_every=checkpoint_every,
+        progress=progress, until_optimal=until_optimal,
     )  # fmt: skip
 
 
@@ -151,13 +156,18 @@ class Trainer:
         *,
         iterations: int | None = None,
         seconds: float | None = None,
+        pretrained: Any = None,
         checkpoint_every: int = 20,
         progress: Callable[[TrainingProgress], None] | None = None,
         until_optimal: bool = True,
     ) -> TrainingResult:
         """Train with one seed, resuming the run in the folder if there is one."""
         _check_limits(seed, iterations, seconds, checkpoint_every)
-        run_folder = RunFolder(folder, _configuration(self.fitting.config, self.games, self.names, seed))
+        configuration = _configuration(self.fitting.config, self.games, self.names, seed)
+        network = None if pretrained is None else Player.load(Path(pretrained)).network
+        if network is not None:
+            configuration["pretrained"] = digest_of(network)
+        run_folder = RunFolder(folder, configuration)
         best = BestOrders(self.games, self.names, self.fitting.agent.name, seed, run_folder)
         began = time.monotonic()
         if run_folder.new:
@@ -166,7 +176,7 @@ class Trainer:
             run_folder.create()
         checkpoints = None if folder is None else Checkpoints(run_folder.path / "checkpoints")
         with nullcontext() if checkpoints is None else closing(checkpoints), deferred_interrupt() as interrupt:
-            run = _Run(self.fitting, seed, best, run_folder, checkpoints, began)
+            run = _Run(self.fitting, seed, best, run_folder, checkpoints, began, network)
             limits = _Limits(iterations, seconds, until_optimal, interrupt)
             return run.train(limits, checkpoint_every, progress or (lambda now: None))
 
@@ -225,10 +235,11 @@ class _Run:
         folder: RunFolder,
         checkpoints: Checkpoints | None,
         began: float,
+        network: Any = None,
     ):
         self._fitting, self._best, self._folder, self._checkpoints = fitting, best, folder, checkpoints
         self._seed, self._began = seed, began
-        state = fitting.iteration.first_state(seed)
+        state = fitting.iteration.first_state(seed, network)
         found = checkpoints.latest(state) if checkpoints else None
         self._state: TrainingState = found[0] if found else state
         self._first, self._earlier = int(self._state.iteration), found[1]["seconds"] if found else 0.0

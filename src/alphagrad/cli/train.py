@@ -34,6 +34,7 @@ SET = (
     "policy_network.layers, value_network.layers). An unknown name raises an error that lists the valid ones."
 )
 FOLDER = "Folder of the run. An existing run is resumed. Default: runs/<agent>-<tasks>-<seed>."
+PRETRAINED = "Folder of an earlier run, whose network to continue to train. It may have learnt other tasks."
 TRACK = "Send metrics to tensorboard or wandb, if installed."
 RESULTS = "Write <agent>/<task>-<seed>.json here (<agent>-joint for several tasks): order, configuration and curve."
 SEEDS = "Train one agent per seed, one after another, such as 42,123,541. Limits apply to each run."
@@ -62,6 +63,7 @@ class Train:
     preset: Annotated[Preset, typer.Option(help="The configuration that --set changes.")] = Preset.graph
     settings: Annotated[list[str] | None, options.option("NAME=VALUE", SET, flag="--set")] = None
     folder: Annotated[Path | None, options.option("PATH", FOLDER)] = None
+    pretrained: Annotated[Path | None, options.option("FOLDER", PRETRAINED)] = None
     track: Annotated[str | None, options.option("TRACKER", TRACK)] = None
     results: Annotated[Path | None, options.option("PATH", RESULTS)] = None
     as_json: options.AsJson = False
@@ -115,7 +117,10 @@ class Train:
                 track(now)
 
             try:
-                result = trainer.train(seed, folder, iterations=self.iterations, seconds=self.seconds, progress=show)
+                result = trainer.train(
+                    seed, folder, iterations=self.iterations, seconds=self.seconds, pretrained=self.pretrained,
+                    progress=show,
+                )  # fmt: skip
                 return result.stopped
             except KeyboardInterrupt:
                 return "interrupted"
@@ -172,7 +177,7 @@ class Train:
         values = {
             "--generated": self.generated or None, "--seconds": self.seconds, "--iterations": self.iterations,
             "--seed": seed, "--counting": self.counting, "--minimize": self.minimize, "--preset": self.preset,
-            "--args": self.args,
+            "--args": self.args, "--pretrained": self.pretrained,
         }  # fmt: skip
         words = ["alphagrad", "train", self.agent, *(self.names or ()), *(["--joint"] if self.joint else [])]
         words += [word for name, value in values.items() if value is not None for word in (name, str(value))]

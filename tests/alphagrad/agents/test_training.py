@@ -21,7 +21,7 @@ from alphagrad.game import Sizes
 from alphagrad.tasks import TASKS
 from graphax import Order
 
-from .tiny import NETWORK, PPO, tiny_graph
+from .tiny import ALPHAZERO, GRAPH, NETWORK, PPO, tiny_graph
 
 ROOT = Path(__file__).parents[3]
 # Small, since all that matters here is whether runs are the same.
@@ -178,6 +178,21 @@ def test_an_interrupted_run_goes_on(unbroken, tmp_path):
     assert len(metrics(tmp_path)) == 31
     result = run(tmp_path, 60)
     assert_same(result, tmp_path, expected, expected_folder)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_from_the_network_of_another(tmp_path):
+    """Its own games are larger. Without learning, its network stays the one that it started from."""
+    agent = replace(ALPHAZERO, environments=4, simulations=2, epochs=1, network=GRAPH)
+    earlier = train(tiny_graph(), agent, iterations=2, folder=tmp_path / "earlier", until_optimal=False)
+    still = replace(agent, learning_rate=1e-30)
+    begun = run(tmp_path / "new", 1, agent=still, pretrained=tmp_path / "earlier")
+    pairs = zip(*(jax.tree.leaves(result.learner.network) for result in (earlier, begun)), strict=True)
+    assert all(np.array_equal(one, other) for one, other in pairs)
+    with pytest.raises(RunError, match="pretrained"):
+        run(tmp_path / "new", 2, agent=still)
+    with pytest.raises(SearchError, match="pretrained network has another shape"):
+        run(tmp_path / "other", 1, pretrained=tmp_path / "earlier")
 
 
 @pytest.mark.slow
