@@ -133,6 +133,14 @@ def test_constant_derivatives_are_computed_once():
     assert_same(compiled(x), jax.jacfwd(function)(x))
 
 
+@pytest.mark.parametrize("function", [lambda x: (x[:-1] - x[1:]) / 600, lambda x: x[:-2] - 2 * x[1:-1] + x[2:]])
+def test_large_constants_of_a_few_diagonals_are_written_in_one_loop(function):
+    x = array(400)
+    derivative = jax.jit(gx.jacve(function))
+    assert "scatter" not in derivative.lower(x).as_text()
+    assert_same(derivative(x), jax.jacfwd(function)(x))
+
+
 def test_constants_that_numpy_refuses_are_left_to_xla(monkeypatch):
     def refuse(*_):
         raise ValueError("refused")
