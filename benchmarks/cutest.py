@@ -5,7 +5,7 @@
 
 Every case is compared with JAX in float64 at its start: `jax.jacfwd` and `jax.jacrev` for Jacobians, `jax.hessian` for
 Hessians. A ratio above 1 is faster than the better of them. A case that breaks a promise is measured three times.
-Errors count from 1e-8 of the largest entry on, or from what JAX itself is off where it is not compiled.
+Errors count from 1e-8 of the largest entry on, or from what JAX itself is off in that entry where it is not compiled.
 Importing `sif2jax` takes a minute.
 
 The jobs are processes with an even share of the cores each. Before its first case a process computes a small derivative

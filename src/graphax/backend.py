@@ -11,6 +11,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 
 from . import _jax
 from ._jax import Program
+from .by_numpy import known_results
 from .errors import GraphaxError, LongCodeError, NativeError
 from .estimates import MANY_POINTS, Way, elimination, is_quickest, kernel
 from .gpu_times import FEW_POINTS, is_near_the_limit
@@ -27,7 +28,7 @@ Backend = Literal["auto", "native", "xla"]
 """What runs a derivative program: XLA, a kernel, or whichever should be faster."""
 BACKENDS: tuple[str, ...] = get_args(Backend)
 _LARGEST_CONSTANT = 1 << 16
-_CONSTANT = "its results do not depend on its arguments, so XLA computes them when it compiles"
+_CONSTANT = "its results do not depend on its arguments, so they are constants of the compiled program"
 # The attribute of compiled functions that holds a function which tells the backend.
 _CHOSEN = "graphax_backend_choice"
 
@@ -44,7 +45,8 @@ class _Flat:
     """A traced function that returns a pytree, ready to be run by any backend.
 
     It is constant if its results do not depend on its arguments or on anything else that is not known yet. Large
-    constant results are not treated specially, because XLA writes them as quickly as it would copy them.
+    constant results are not treated specially, because XLA writes them as quickly as it would copy them, and neither
+    are programs with effects.
     """
 
     program: Program
@@ -65,10 +67,25 @@ class _Flat:
             program, operands = _jax.open_program(flat, args, largest_held)
         open_operands = [x for x in operands if _jax.is_traced([x]) or any(x is argument for argument in args)]
         small = elements_of(program.outputs) <= _LARGEST_CONSTANT
-        return _Flat(program, operands, trees[-1], small and not open_operands)
+        known = not open_operands and not any(eqn.effects for eqn in program.equations)
+        return _Flat(program, operands, trees[-1], small and known)
 
     def run(self, by: Callable) -> Any:
         return tree_unflatten(self.tree, by(*self.operands))
+
+    def known(self, *operands: Any) -> list[Any]:
+        """The results of a constant program, as constants of the program around it.
+
+        XLA would compute most of them again in every call, because it folds little.
+        """
+        try:
+            results = known_results(self.program, operands)
+        except Exception as error:  # noqa: BLE001  whatever NumPy refuses, XLA computes
+            left_to_xla(str(error))
+            results = None
+        if results is None:
+            return self.program(*operands)
+        return [_jax.typed_like(x, atom) for x, atom in zip(results, self.program.outputs, strict=True)]
 
 
 def run(
@@ -132,7 +149,7 @@ class _Found:
 
     Attributes:
         flat: None if the function could not even be traced.
-        kernel: the kernel of ``function``, a function that becomes a kernel when mapped, or a program that needs none.
+        kernel: the kernel of ``function``, a function that becomes a kernel when mapped, or one of known results.
         reason: why there is no kernel.
     """
 
@@ -170,7 +187,7 @@ def _found(
             if candidate is function:
                 flat = traced
                 if flat.is_constant and not required:
-                    return _Found(candidate, flat, flat.program, _CONSTANT)
+                    return _Found(candidate, flat, flat.known, _CONSTANT)
                 unmapped = later(traced.program) if later else None
                 if unmapped is not None:
                     return _Found(candidate, traced, unmapped)
@@ -200,7 +217,7 @@ def _quickest_on_gpu(
             traced = _Flat.of(candidate, args, held)
             flat = traced if candidate is function else flat
             if traced.is_constant and candidate is function:
-                return _Found(candidate, traced, traced.program, _CONSTANT)
+                return _Found(candidate, traced, traced.known, _CONSTANT)
             made = _kernel(traced, False, patient)
             reason, seconds = made.reason_for_xla_on_gpu or "", made.seconds_on_gpu(points)
             if not reason and seconds < least:

@@ -25,8 +25,10 @@ from .terms import AnyStructure, Recipe, Terms, pattern_of, terms_of
 
 # Terms are scattered into a dense array if adding one array per term would take more additions than `_LARGE`...
 _LARGE = 1 << 14
-# ...and if the terms have at most one in this many of the entries of the array.
+# ...if the terms have at most one in this many of the entries of the array...
 _SCATTERED_SHARE = 8
+# ...and if there are more terms than this, or terms with values.
+_FEW_TERMS = 4
 # A matrix is drawn if it has at most this many rows and columns.
 _DRAWN_ROWS, _DRAWN_COLUMNS = 16, 48
 
@@ -338,8 +340,13 @@ def _operands(left: JacobianBlock, right: JacobianBlock) -> tuple[JacobianBlock,
 
 
 def _worth_scattering(structure: AnyStructure) -> bool:
-    """Whether to write several terms into one large array of zeros, instead of adding one array per term."""
+    """Whether to write several terms into one large array of zeros, instead of adding one array per term.
+
+    XLA adds a few terms of one number each while it writes the array, without reading anything.
+    """
     several = terms_of(structure)
+    if len(several) <= _FEW_TERMS and not any(term.values for term in several):
+        return False
     size = prod(structure.out_shape) * prod(structure.inp_shape)
     added = (len(several) - 1) * size
     return added > _LARGE and _SCATTERED_SHARE * sum(prod(t.sizes) for t in several) <= size

@@ -144,8 +144,11 @@ def summed_in_groups(pieces: Sequence[Any], axis: int, groups: Any, count: int) 
     it. Groups that are known only at run time, which must be of one piece, are scattered as well.
     """
     pieces = [jnp.asarray(piece) for piece in pieces]
-    ends = np.cumsum([piece.shape[axis] for piece in pieces])
     known = isinstance(groups, np.ndarray)
+    if known and len(pieces) > 1 and len(np.unique(groups)) == len(groups):
+        # Nothing is summed, so one gather brings all pieces into order.
+        pieces = [lax.concatenate(pieces, axis)]
+    ends = np.cumsum([piece.shape[axis] for piece in pieces])
     parts = list(zip(pieces, np.split(groups, ends[:-1]) if known else [groups], strict=True))
     sizes = [np.bincount(group, minlength=count) for _, group in parts] if known else []
     truth = pieces[0].dtype == bool

@@ -161,8 +161,9 @@ class Pipeline:
         mode = PlainMode(self.traced, self._first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
-        if not eliminated.inputs:
-            # A large constant Jacobian. XLA would store and copy it, although it could compute it in place.
+        scattered = any(eqn.primitive.name.startswith("scatter") for eqn in eliminated.equations)
+        if scattered and not eliminated.inputs:
+            # A large constant Jacobian. XLA would fill it with zeros first, although it could compute it in one loop.
             return replace(mode, name=min(self.modes(self.points), key=lambda way: way.run).name)
         few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
         name = better_mode(eliminated, self.modes(self.points), self.points, few)

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _jax
 from ._jax import Literal, Program, Var
-from .indexing import OUTSIDE, places_of_gather, places_of_slice
+from .by_numpy import INTEGER_ARITHMETIC, MOVES, computed, is_saturating
 
 # Constant arrays up to the first size are inspected before execution; integers, which may be indices, up to the second.
 SMALL, MANY = 4096, 1 << 24
@@ -60,8 +60,7 @@ def _folded(eqn: _jax.JaxprEqn) -> list[Any] | None:
     fold = _fold_of(eqn)
     if fold is None:
         return None
-    result = eqn.outvars[0]
-    return [fold(*operands, **eqn.params | {"shape": _jax.shape(result), "dtype": _jax.dtype(result)}, eqn=eqn)]
+    return computed(fold, eqn, operands)
 
 
 def _folded_scan(eqn: _jax.JaxprEqn, operands: list[np.ndarray]) -> list[Any] | None:
@@ -94,13 +93,10 @@ def _known_results(program: Program, values: list[Any]) -> list[Any] | None:
 def _fold_of(eqn: _jax.JaxprEqn) -> Callable | None:
     """A function that computes an equation with NumPy; None if this is impossible or might round differently."""
     name = eqn.primitive.name
-    if name not in _MOVES and name not in _INTEGER_ARITHMETIC:
+    if is_saturating(eqn):
         return None
-    operands = [_jax.dtype(atom).kind in "iub" for atom in eqn.invars]
-    if name == "convert_element_type":
-        # When converting to integers, XLA saturates where NumPy wraps around.
-        return _MOVES[name] if all(operands) or _jax.dtype(eqn.outvars[0]).kind not in "iu" else None
-    return _MOVES.get(name) or (_INTEGER_ARITHMETIC[name] if all(operands) else None)
+    integers = all(_jax.dtype(atom).kind in "iub" for atom in eqn.invars)
+    return MOVES.get(name) or (INTEGER_ARITHMETIC.get(name) if integers else None)
 
 
 def _worth_knowing(value: Any) -> bool:
@@ -128,99 +124,6 @@ def is_sparse(array: Any) -> bool:
         return False
     numbers = np.asarray(array)
     return numbers.dtype.kind == "f" and bool(_NONZERO_SHARE * np.count_nonzero(numbers) <= numbers.size)
-
-
-def _elementwise(function: Callable) -> Callable:
-    return lambda *operands, **_: function(*operands)
-
-
-def _reduced(function: Callable) -> Callable:
-    return lambda value, axes, **_: function(value, axis=tuple(axes))
-
-
-def _chosen(which: Any, cases: list[Any]) -> Any:
-    return np.where(which, cases[1], cases[0]) if which.dtype == bool else np.choose(which, cases)
-
-
-def _quotient(value: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Quotients rounded toward zero, as in XLA. All bits are set where the divisor is zero."""
-    with np.errstate(all="ignore"):
-        floor = value // by
-        up = (floor < 0) & (floor * by != value) if value.dtype.kind == "i" else False
-        return np.where(by == 0, ~np.zeros_like(value), floor + np.asarray(up, value.dtype))
-
-
-def _remainder(value: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Remainders of these quotients. Where the divisor is zero, the remainder is the value."""
-    with np.errstate(all="ignore"):
-        return np.where(by == 0, value, np.fmod(value, by))
-
-
-_INTEGER_ARITHMETIC: dict[str, Callable] = {
-    "add": _elementwise(np.add),
-    "sub": _elementwise(np.subtract),
-    "mul": _elementwise(np.multiply),
-    "neg": _elementwise(np.negative),
-    "max": _elementwise(np.maximum),
-    "min": _elementwise(np.minimum),
-    "div": lambda value, by, **_: _quotient(value, by),
-    "rem": lambda value, by, **_: _remainder(value, by),
-    "and": _elementwise(np.bitwise_and),
-    "or": _elementwise(np.bitwise_or),
-    "not": _elementwise(np.invert),
-    "lt": _elementwise(np.less),
-    "le": _elementwise(np.less_equal),
-    "gt": _elementwise(np.greater),
-    "ge": _elementwise(np.greater_equal),
-    "lt_to": _elementwise(np.less),
-    "le_to": _elementwise(np.less_equal),
-    "eq": _elementwise(np.equal),
-    "ne": _elementwise(np.not_equal),
-    "abs": _elementwise(np.abs),
-    "sign": _elementwise(np.sign),
-    "xor": _elementwise(np.bitwise_xor),
-    "integer_pow": lambda value, y, **_: value**y,
-    "reduce_sum": _reduced(np.sum),
-    "reduce_max": _reduced(np.max),
-    "reduce_min": _reduced(np.min),
-    "reduce_and": _reduced(np.bitwise_and.reduce),
-    "reduce_or": _reduced(np.bitwise_or.reduce),
-    "cumsum": lambda value, axis, reverse=False, **_: (
-        np.flip(np.cumsum(np.flip(value, axis), axis), axis) if reverse else np.cumsum(value, axis)
-    ),
-    "clamp": lambda low, value, high, **_: np.clip(value, low, high),
-    "iota": lambda shape, dimension, **_: np.indices(shape, sparse=True)[dimension],
-}
-
-_MOVES: dict[str, Callable] = {
-    "convert_element_type": lambda value, dtype, **_: value.astype(dtype),
-    "select_n": lambda which, *cases, shape, **_: _chosen(which, [np.broadcast_to(case, shape) for case in cases]),
-    "broadcast_in_dim": lambda value, shape, broadcast_dimensions, **_: np.broadcast_to(
-        np.expand_dims(value, [d for d in range(len(shape)) if d not in broadcast_dimensions]), shape
-    ),
-    "reshape": lambda value, shape, dimensions=None, **_: (
-        np.transpose(value, dimensions).reshape(shape) if dimensions is not None else value.reshape(shape)
-    ),
-    "squeeze": lambda value, shape, **_: value.reshape(shape),
-    "concatenate": lambda *parts, dimension, **_: np.concatenate(parts, dimension),
-    "stack": lambda *parts, axis, **_: np.stack(parts, axis),
-    "transpose": lambda value, permutation, **_: np.transpose(value, permutation),
-    "rev": lambda value, dimensions, **_: np.flip(value, dimensions),
-    "slice": lambda value, start_indices, limit_indices, strides=None, **_: value[
-        tuple(map(slice, start_indices, limit_indices, strides or [1] * value.ndim))
-    ],
-    "dynamic_slice": lambda value, *starts, slice_sizes, **_: value.ravel()[
-        places_of_slice(value.shape, starts, slice_sizes)
-    ],
-    "gather": lambda value, indices, eqn, **_: _gathered(value, indices, eqn),
-}
-
-
-def _gathered(value: np.ndarray, indices: np.ndarray, eqn: _jax.JaxprEqn) -> np.ndarray:
-    places = places_of_gather(eqn, value.shape, indices)
-    # If no index can be outside, there is no fill value.
-    filler = value.dtype.type(eqn.params["fill_value"] or 0)
-    return np.where(places == OUTSIDE, filler, value.ravel()[places] if value.size else filler)
 
 
 def simplify(program: Program) -> Program:

@@ -34,6 +34,22 @@ def test_a_way_of_jax_that_fails_does_not_count():
         compare({"jacfwd": fails, OURS: lambda x: x}, [1.0], 1e-9, 3)
 
 
+@pytest.mark.parametrize(
+    ("ours", "right"), [([5e-7, 0.0, 0.0], True), ([5e-6, 0.0, 0.0], False), ([0.0, 5e-7, 0.0], False)]
+)
+def test_an_entry_may_be_off_by_what_jax_is_off_there(ours, right):
+    """JAX's cancelling entries do not excuse errors of other entries."""
+
+    def theirs(x):
+        # As if the first entry cancelled: compiled, its rounding errors are others.
+        return x + jnp.array([1e-6, 0.0, 0.0]) * isinstance(x, jax.core.Tracer)
+
+    with jax.enable_x64(True):
+        error = jnp.array(ours) + jnp.array([1e-6, 0.0, 0.0])
+        found = compare({"jacfwd": theirs, OURS: lambda x: x + error}, [jnp.array([1.0, 0.5, 0.0])], 1e-9, 3)
+    assert (not found.wrong) == right
+
+
 @pytest.mark.slow
 def test_first_calls_can_be_measured_again(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))

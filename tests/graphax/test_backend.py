@@ -121,6 +121,35 @@ def test_constant_derivatives(backend, batch):
     assert "do not depend" in gx.explain(lambda x: 2 * x, x).backend.reason
 
 
+def test_constant_derivatives_are_computed_once():
+    """XLA would compute them in every call."""
+
+    def function(x):
+        return jnp.linspace(0.0, 1.0, 40)[:, None] * (x[:-1] - x[1:])
+
+    x = array(5)
+    compiled = jax.jit(gx.jacve(function)).lower(x).compile()
+    assert "fusion" not in compiled.as_text()
+    assert_same(compiled(x), jax.jacfwd(function)(x))
+
+
+@pytest.mark.parametrize("function", [lambda x: (x[:-1] - x[1:]) / 600, lambda x: x[:-2] - 2 * x[1:-1] + x[2:]])
+def test_large_constants_of_a_few_diagonals_are_written_in_one_loop(function):
+    x = array(400)
+    derivative = jax.jit(gx.jacve(function))
+    assert "scatter" not in derivative.lower(x).as_text()
+    assert_same(derivative(x), jax.jacfwd(function)(x))
+
+
+def test_constants_that_numpy_refuses_are_left_to_xla(monkeypatch):
+    def refuse(*_):
+        raise ValueError("refused")
+
+    monkeypatch.setattr("graphax.backend.known_results", refuse)
+    x = array(3)
+    assert_same(jax.jit(gx.hessve(quadratic))(x), jax.hessian(quadratic)(x))
+
+
 def test_auto_without_llvm(monkeypatch):
     monkeypatch.setattr("graphax.native.host.available", lambda: False)
     assert "graphax_kernel" not in names(gx.jacve(scalars), 1.0, 2.0)

@@ -217,6 +217,20 @@ def test_sums_of_groups(pieces, few, kind, monkeypatch):
     assert not np.any(np.signbit(np.asarray(got)[want == 0]))
 
 
+def test_pieces_without_common_groups_are_gathered():
+    """The pieces are put side by side, and nothing is scattered."""
+    rng = np.random.default_rng(3)
+    values, groups = rng.normal(size=(2, 600)), rng.permutation(700)[:600]
+
+    def summed(values):
+        return labelled.summed_in_groups([values[:, :100], values[:, 100:350], values[:, 350:]], 1, groups, 700)
+
+    want = np.zeros((2, 700))
+    want[:, groups] = values
+    np.testing.assert_array_equal(summed(values), want)
+    assert "scatter" not in str(jax.make_jaxpr(summed)(values))
+
+
 def test_many_terms_become_one(monkeypatch):
     monkeypatch.setattr(terms, "MOST_TERMS", 3)
     monkeypatch.setattr(terms, "WORTH_KEEPING_APART", 0)
