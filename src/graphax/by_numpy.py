@@ -208,7 +208,10 @@ _OF_MATRICES: dict[str, Callable] = {
     "copy": _elementwise(np.copy),
     "split": lambda value, sizes, axis, **_: np.split(value, np.cumsum(sizes)[:-1], axis),
     "pad": lambda value, filler, padding_config, **_: _padded(value, filler, padding_config),
-    "dot_general": lambda left, right, dimension_numbers, **_: _contracted(left, right, dimension_numbers),
+    # The sums have the type of the result, which may be wider.
+    "dot_general": lambda left, right, dimension_numbers, dtype, **_: _contracted(
+        left.astype(dtype), right.astype(dtype), dimension_numbers
+    ),
     "scatter": lambda value, indices, updates, eqn, **_: _scattered(value, indices, updates, eqn),
     "scatter-add": lambda value, indices, updates, eqn, **_: _scattered(value, indices, updates, eqn),
     "graphax_nothing": lambda dtype, **_: np.zeros((), dtype),

@@ -63,3 +63,12 @@ def test_effects_are_left_to_xla():
         return 2 * x
 
     assert known_results(program(function, array(3)), [array(3)]) is None
+
+
+def test_products_are_summed_in_the_type_of_the_result():
+    def function(x):
+        return lax.dot_general(x, x, (((1,), (1,)), ((), ())), preferred_element_type=np.int32)
+
+    x = np.full((2, 3), 100, np.int8)
+    (got,) = known_results(program(function, x), [x])
+    assert (got.dtype, got.tolist()) == (np.int32, [[30_000, 30_000], [30_000, 30_000]])

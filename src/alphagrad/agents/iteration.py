@@ -65,9 +65,7 @@ class Iteration:
             return state
         given, wanted = (jax.tree.map(jnp.shape, each) for each in (network, state.learner.network))
         if given != wanted:
-            raise SearchError(
-                "the pretrained network has another shape; use its configuration"
-            )
+            raise SearchError("the pretrained network has another shape; use its configuration")
         placed = jax.tree.map(lambda leaf: _placed(np.asarray(leaf), self._everywhere), network)
         return state._replace(learner=state.learner._replace(network=placed))
 
