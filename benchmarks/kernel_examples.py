@@ -13,6 +13,8 @@ from jax import lax
 
 Examples = Mapping[str, Callable]
 KNOWN, TWICE = np.array([2, 0]), np.array([1, 3, 1])
+# JAX differentiates products at known indices only if it is told that none is repeated.
+UNIQUE = {"unique_indices": True}
 
 NUMPY: Examples = {
     "apply_along_axis": lambda w: jnp.apply_along_axis(jnp.cumsum, 1, w),
@@ -22,17 +24,17 @@ NUMPY: Examples = {
     "array_split": lambda x: jnp.array_split(x, 3),
     "astype": lambda x: jnp.astype(x, np.float32),
     "bincount": lambda k, x: jnp.bincount(k, x, length=4),
-    "bitwise_and": lambda k, l: jnp.bitwise_and(k, l),
+    "bitwise_and": lambda k, j: jnp.bitwise_and(k, j),
     "bitwise_count": lambda k: jnp.bitwise_count(k),
     "bitwise_invert": lambda k: jnp.bitwise_invert(k),
-    "bitwise_left_shift": lambda k, l: jnp.bitwise_left_shift(k, l),
+    "bitwise_left_shift": lambda k, j: jnp.bitwise_left_shift(k, j),
     "bitwise_not": lambda k: jnp.bitwise_not(k),
-    "bitwise_or": lambda k, l: jnp.bitwise_or(k, l),
-    "bitwise_right_shift": lambda k, l: jnp.bitwise_right_shift(k, l),
-    "bitwise_xor": lambda k, l: jnp.bitwise_xor(k, l),
+    "bitwise_or": lambda k, j: jnp.bitwise_or(k, j),
+    "bitwise_right_shift": lambda k, j: jnp.bitwise_right_shift(k, j),
+    "bitwise_xor": lambda k, j: jnp.bitwise_xor(k, j),
     "broadcast_to": lambda x: jnp.broadcast_to(x, (3, 4)),
     "choose": lambda k, x, y: jnp.choose(k, [x, y, x * y, x], mode="clip"),
-    "compress": lambda x: jnp.compress(np.array([True, False, True]), x),
+    "compress": lambda x: jnp.compress(np.array([True, False, True]), x, size=2),
     "delete": lambda x: jnp.delete(x, 1),
     "dsplit": lambda x: jnp.dsplit(x.reshape(1, 1, 4), 2),
     "einsum": lambda w, x: jnp.einsum("ij,j->i", w, x),
@@ -43,15 +45,15 @@ NUMPY: Examples = {
     "fromfunction": lambda x: jnp.fromfunction(lambda n: n * x, (4,)),
     "frompyfunc": lambda x, y: jnp.frompyfunc(jnp.hypot, nin=2, nout=1)(x, y),
     "full": lambda s: jnp.full((2, 3), s),
-    "gcd": lambda k, l: jnp.gcd(k, l),
+    "gcd": lambda k, j: jnp.gcd(k, j),
     "hsplit": lambda x: jnp.hsplit(x, 2),
     "insert": lambda x, s: jnp.insert(x, 1, s),
     "interp": lambda x, y: jnp.interp(x, np.linspace(-2.0, 2.0, 4), y),
     "intersect1d": lambda x, y: jnp.intersect1d(x, y, size=2),
     "invert": lambda k: jnp.invert(k),
-    "lcm": lambda k, l: jnp.lcm(k, l),
+    "lcm": lambda k, j: jnp.lcm(k, j),
     "ldexp": lambda x, k: jnp.ldexp(x, k),
-    "left_shift": lambda k, l: jnp.left_shift(k, l),
+    "left_shift": lambda k, j: jnp.left_shift(k, j),
     "moveaxis": lambda w: jnp.moveaxis(w, 0, 1),
     "nonzero": lambda x: jnp.nonzero(x > 0, size=2),
     "packbits": lambda k: jnp.packbits(k > 0),
@@ -67,11 +69,11 @@ NUMPY: Examples = {
     "percentile": lambda x: jnp.percentile(x, 30),
     "nanpercentile": lambda x: jnp.nanpercentile(x, 30),
     "nanquantile": lambda x: jnp.nanquantile(x, 0.3),
-    "ravel_multi_index": lambda k, l: jnp.ravel_multi_index((k, l), (4, 4), mode="clip"),
+    "ravel_multi_index": lambda k, j: jnp.ravel_multi_index((k, j), (4, 4), mode="clip"),
     "repeat": lambda x: jnp.repeat(x, 2),
     "reshape": lambda w: jnp.reshape(w, (2, 6)),
     "resize": lambda x: jnp.resize(x, (3, 2)),
-    "right_shift": lambda k, l: jnp.right_shift(k, l),
+    "right_shift": lambda k, j: jnp.right_shift(k, j),
     "roll": lambda x, n: jnp.roll(x, n),
     "rollaxis": lambda w: jnp.rollaxis(w, 1),
     "roots": lambda x: jnp.roots(x, strip_zeros=False),
@@ -99,6 +101,8 @@ NUMPY: Examples = {
 }
 
 LINALG: Examples = {
+    # The signs of eigenvectors are arbitrary.
+    "eigh": lambda m: (jnp.linalg.eigh(m)[0], jnp.linalg.eigh(m)[1] ** 2),
     "lstsq": lambda m, v: jnp.linalg.lstsq(m, v)[0],
     "matrix_power": lambda m: jnp.linalg.matrix_power(m, 3),
     "multi_dot": lambda m, w: jnp.linalg.multi_dot([m, m, w]),
@@ -112,6 +116,7 @@ NN: Examples = {
 }
 
 SPECIAL: Examples = {
+    "betainc": lambda p: jsp.betainc(1.5, 2.5, p),
     "bessel_jn": lambda s: jsp.bessel_jn(s, v=2),
     "expn": lambda p: jsp.expn(2, p),
     "hyp1f1": lambda p: jsp.hyp1f1(1.5, 2.5, p),
@@ -128,18 +133,17 @@ UPDATES: Examples = {
     f"x.at[{where}].{name}": function
     for name in ("set", "add", "subtract", "multiply", "divide", "power", "min", "max")
     for where, function in {
-        "known": lambda x, y, name=name: getattr(x.at[KNOWN], name)(y[:2]),
-        "2:": lambda x, s, name=name: getattr(x.at[2:], name)(s),
-        "run-time": lambda x, n, s, name=name: getattr(x.at[n], name)(s),
-        "several run-time": lambda x, i, name=name: getattr(x.at[i], name)(2.5, unique_indices=False),
+        "known": lambda x, y, name=name: getattr(x.at[KNOWN], name)(y[:2], **UNIQUE),
+        "2:": lambda x, s, name=name: getattr(x.at[2:], name)(s, **UNIQUE),
+        "run-time": lambda x, n, s, name=name: getattr(x.at[n], name)(s, **UNIQUE),
+        "several run-time": lambda x, i, name=name: getattr(x.at[i], name)(2.5),
     }.items()
 } | {
     "x.at[repeated].add": lambda x, v: x.at[TWICE].add(v),
-    "x.at[repeated].multiply": lambda x, v: x.at[TWICE].multiply(v),
     "x.at[repeated].max": lambda x, v: x.at[TWICE].max(v),
     "x.at[repeated].set": lambda x, v: x.at[TWICE].set(v),
-    "x.at[known].apply": lambda x: x.at[KNOWN].apply(jnp.sin),
-    "x.at[run-time].apply": lambda x, n: x.at[n].apply(jnp.sin),
+    "x.at[known].apply": lambda x: x.at[KNOWN].apply(jnp.sin, **UNIQUE),
+    "x.at[run-time].apply": lambda x, n: x.at[n].apply(jnp.sin, **UNIQUE),
     "x.at[known].get": lambda x: x.at[KNOWN].get(),
     "x.at[run-time].get": lambda x, i: x.at[i].get(mode="fill", fill_value=0.0),
     "x[run-time, run-time]": lambda w, n: w[n, n],
@@ -152,7 +156,8 @@ LAX: Examples = {
     "conv": lambda w: lax.conv(w[None, None], np.ones((1, 1, 2, 2)), (1, 1), "SAME"),
     "cumlogsumexp": lambda x: lax.cumlogsumexp(x),
     "cummax": lambda x: lax.cummax(x),
-    "custom_linear_solve": lambda m, v: lax.custom_linear_solve(lambda u: m @ u, v, lambda _, b: jnp.linalg.solve(m, b)),
+    "custom_linear_solve": lambda m, v: lax.custom_linear_solve(
+        lambda u: m @ u, v, lambda _, b: jnp.linalg.solve(m, b)),
     "custom_root": lambda s: lax.custom_root(lambda r: r**3 - s, 1.0, lambda f, r: lax.fori_loop(
         0, 30, lambda _, r: r - f(r) / (3 * r * r + 1e-3), r), lambda g, y: y / g(1.0)),
     "dynamic_slice": lambda x, n: lax.dynamic_slice(x, (n,), (2,)),
