@@ -140,7 +140,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
         name: getattr(elementary, name)
         for name in (
             "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "asin", "acos", "atan",
-            "asinh", "acosh", "atanh", "atan2", "logistic", "erf", "erfc", "cbrt",
+            "asinh", "acosh", "atanh", "atan2", "logistic", "erf", "erfc", "erf_inv", "cbrt",
         )
     },
 }  # fmt: skip

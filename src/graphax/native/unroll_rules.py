@@ -16,8 +16,9 @@ _ELEMENTWISE = {
     for name in (
         "add", "sub", "mul", "div", "neg", "max", "min", "pow", "atan2", "rem", "and", "or", "xor", "not",
         "eq", "ne", "lt", "le", "gt", "ge", "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh",
-        "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "erf", "erfc", "sqrt", "rsqrt", "cbrt",
-        "abs", "sign", "floor", "ceil", "is_finite", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+        "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "erf", "erfc", "erf_inv", "sqrt",
+        "rsqrt", "cbrt", "abs", "sign", "floor", "ceil", "is_finite", "shift_left", "shift_right_logical",
+        "shift_right_arithmetic",
     )
 } | {"add_any": "add"}  # fmt: skip
 _REDUCTIONS: dict[str, tuple[str, Any]] = {
