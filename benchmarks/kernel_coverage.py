@@ -47,8 +47,8 @@ WHOLE, POSITIVE = frozenset("nikj"), frozenset("p")
 # A function without an example is tried with these arguments.
 TRIED = ("x", "m", "xy", "mv", "xyz", "s")
 TOLERANCE = 1e-9
-# Functions that JAX computes in single precision in part.
-ROUGH = {"jax.nn.dot_product_attention": 1e-4}
+# JAX computes these in single precision in part. Errors are about 1e-6 of the largest entry, and of small ones 1e-3.
+ROUGH = {"jax.nn.dot_product_attention": 1e-3}
 # A line of the examples, or the one that calls a function without an example.
 OWN_LINE = re.compile(r"kernel_(examples|coverage)\.py:\d+")
 KERNEL, ELSEWHERE, NO_DERIVATIVE, NO_EXAMPLE = "kernel", "XLA", "JAX has no derivative", "no example"

@@ -111,7 +111,7 @@ LINALG: Examples = {
 }
 
 NN: Examples = {
-    "dot_product_attention": lambda m: jax.nn.dot_product_attention(*(m.reshape(1, 3, 1, 3),) * 3),
+    "dot_product_attention": lambda w: jax.nn.dot_product_attention(*(w.reshape(1, 3, 1, 4),) * 3),
     "one_hot": lambda k: jax.nn.one_hot(k, 4),
 }
 
