@@ -54,6 +54,7 @@ docs: $(SITE_VENV)/.site
 
 pages: $(VENV)/.test
 	$(BIN)/python docs/api_reference.py
+	$(BIN)/python benchmarks/kernel_coverage.py --write
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/notebook.py
 	$(BIN)/python docs/pages.py

@@ -199,6 +199,12 @@ def _scatter_add(call):
     return call.renaming(axes, axes) if call.position == 0 else _scattered(call)
 
 
+@rules_for("scatter-sub")
+def _scatter_sub(call):
+    block = _scatter_add(call)
+    return block if call.position == 0 or block is None else -block
+
+
 @renaming_rules_for("scatter")
 def _scatter(call):
     axes = range(len(call.out_shape))

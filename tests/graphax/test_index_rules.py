@@ -27,6 +27,7 @@ CASES = {
     "filled": (lambda x, i: jnp.sin(x).at[i].get(mode="fill", fill_value=0.0), X, OUTSIDE, 5),
     "clipped": (lambda x, i: jnp.sin(x).at[i].get(mode="clip"), X, OUTSIDE, 5),
     "dropped": (lambda x, i: jnp.zeros(7).at[i].add(x[:5] ** 2, mode="drop"), X, OUTSIDE, 5),
+    "subtracted": (lambda x, i: jnp.zeros(7).at[i].subtract(x[:5] ** 2, mode="drop"), X, OUTSIDE, 5),
     "set": (lambda x, i: (x**2).at[i].set(jnp.sin(x[:5])), X, ONCE, 12),
     "set twice": (lambda x, i: (x**2).at[i].set(jnp.sin(x[:5])), X, MANY, 12),
     "one": (lambda x, i: jnp.sin(x)[i] * x, X, np.int32(4), 14),

@@ -14,7 +14,7 @@ from .._jax import Program
 from ..compile_times import compiling_kernel, compiling_xla
 from ..errors import LongCodeError, NativeError
 from ..gpu_times import LONGEST_CODE
-from . import contraction_rules, control_rules, cuda, eigen_rules, host, linear_rules, picking
+from . import contraction_rules, control_rules, cuda, eigen_rules, host, linear_rules, picking, window_rules
 from .handler import interface_version
 from .host import set_threads
 from .operations import instructions
@@ -42,7 +42,7 @@ PATIENCE = 2.5
 MANY_ELEMENTS = 1_000
 
 # These modules are imported for the rules that they register.
-RULES_OF = contraction_rules, control_rules, eigen_rules, linear_rules, picking
+RULES_OF = contraction_rules, control_rules, eigen_rules, linear_rules, picking, window_rules
 
 
 def check_available(required: bool) -> None:

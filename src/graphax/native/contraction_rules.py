@@ -26,7 +26,7 @@ def _dot_general(u: Unrolling, eqn: Any, a: Numbers, b: Numbers) -> Numbers:
         for x, atom in zip((a, b), eqn.invars, strict=True)
     )
     first, second = _matrices(a, contracted_a, batch_a), _matrices(b, contracted_b, batch_b)
-    return _contracted(u, first, second, dtype).reshape(_jax.shape(eqn.outvars[0]))
+    return contracted(u, first, second, dtype).reshape(_jax.shape(eqn.outvars[0]))
 
 
 def _matrices(x: Numbers, contracted: Sequence[int], shared: Sequence[int]) -> Numbers:
@@ -36,18 +36,18 @@ def _matrices(x: Numbers, contracted: Sequence[int], shared: Sequence[int]) -> N
     return x.transpose((*contracted, *shared, *own)).reshape(*sizes)
 
 
-def _contracted(u: Unrolling, a: Numbers, b: Numbers, dtype: Any) -> Numbers:
+def contracted(u: Unrolling, a: Numbers, b: Numbers, dtype: Any) -> Numbers:
     """The sums over the first axis of both, by their common second axis and by the last axis of each."""
     (_, shared, rows), columns = a.shape, b.shape[2]
     if a.size * columns <= _WRITTEN_OUT or max(shared, rows, columns) == 1 or not _is_dense(u, a, b):
         return u.reduce("add", u.apply("mul", a[..., None], b[:, :, None]), [0], 0, dtype)
     if shared > 1:
         both = [np.moveaxis(x, 1, 0) for x in (a, b)]
-        return _looped(u, both, lambda a, b: _contracted(u, a[:, None], b[:, None], dtype)[0])
+        return _looped(u, both, lambda a, b: contracted(u, a[:, None], b[:, None], dtype)[0])
     # An operand that is in memory already can be read step by step without being copied; of two, take the longer one.
     if (rows > 1, u.is_stored(a), rows) >= (columns > 1, u.is_stored(b), columns):
-        return _looped(u, [np.moveaxis(a, 2, 0)], lambda a: _contracted(u, a[..., None], b, dtype)[0, 0])[None]
-    return _looped(u, [np.moveaxis(b, 2, 0)], lambda b: _contracted(u, a, b[..., None], dtype)[0, :, 0]).T[None]
+        return _looped(u, [np.moveaxis(a, 2, 0)], lambda a: contracted(u, a[..., None], b, dtype)[0, 0])[None]
+    return _looped(u, [np.moveaxis(b, 2, 0)], lambda b: contracted(u, a, b[..., None], dtype)[0, :, 0]).T[None]
 
 
 def _looped(u: Unrolling, operands: list[Numbers], function: Callable[..., Numbers]) -> Numbers:

@@ -7,7 +7,7 @@ of huge arguments are left to the C library, see `Emitter.exact`; a GPU has none
 import math
 from collections.abc import Sequence
 
-from .coefficients import ATAN, COS, ERF, ERFC, EXP, LOG, SIN
+from .coefficients import ATAN, COS, ERF, ERF_INV, ERFC, EXP, LOG, SIN
 from .emit import Operand, Value, fma
 from .formats import FORMATS, INFINITY
 
@@ -363,3 +363,15 @@ def erfc(x: Value) -> Value:
     a = absolute(x)
     large = _large_erfc(a)
     return select(a < 0.5, 1 - _small_erf(x), select(x > 0.0, large, 2 - large))
+
+
+def erf_inv(x: Value) -> Value:
+    a = absolute(x)
+    # The square rounds away the distance from one, which is all that counts there.
+    w = -select(a < 0.5, log1p(-x * x), log((1 - a) * (1 + a)))
+    root = sqrt(w)
+    first, *others = ERF_INV[x.kind]
+    result, limit = polynomial(first[2], w - first[1]), first[0]
+    for next_limit, shift, coefficients in others:
+        result, limit = select(w < limit, result, polynomial(coefficients, root - shift)), next_limit
+    return select(a.equals(1.0), x * INFINITY, result * x)

@@ -28,8 +28,21 @@ def _intrinsic(name: str) -> Callable[..., Value]:
     return lambda x, *rest: x.emitter.call(name, x, *rest)
 
 
-def _extreme(floating: str, integral: str) -> Callable[[Value, Value], Value]:
-    return lambda a, b: a.emitter.call(floating if a.is_float else integral, a, b)
+def _extreme(floating: str, relation: str) -> Callable[[Value, Value], Value]:
+    return lambda a, b: a.emitter.call(floating, a, b) if a.is_float else select(_compared(relation)(a, b), a, b)
+
+
+def _shift(instruction: str) -> Callable[[Value, Value], Value]:
+    """A shift that leaves nothing but zeros, or copies of the sign, if the distance is too long."""
+
+    def apply(x: Value, distance: Value) -> Value:
+        last = 8 * size_of(x.kind) - 1
+        within = (distance & ~last).equals(0)
+        if instruction == "ashr":
+            return x.emitter.binary(instruction, x, select(within, distance, last))
+        return select(within, x.emitter.binary(instruction, x, distance & last), 0)
+
+    return apply
 
 
 def _compared(relation: str) -> Callable[[Value, Value], Value]:
@@ -101,13 +114,16 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
     INVERSE: _inverse,
     QUOTIENT: device.quotient,
     "neg": lambda a: -a,
-    "max": _extreme("maximum", "smax"),
-    "min": _extreme("minimum", "smin"),
+    "max": _extreme("maximum", "gt"),
+    "min": _extreme("minimum", "lt"),
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
     "not": lambda a: ~a,
     **{relation: _compared(relation) for relation in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "shift_left": _shift("shl"),
+    "shift_right_logical": _shift("lshr"),
+    "shift_right_arithmetic": _shift("ashr"),
     "select": select,
     "abs": lambda a: absolute(a) if a.is_float else select(a < 0, 0 - a, a),
     "sign": _sign,
@@ -124,7 +140,7 @@ OPERATIONS: dict[str, Callable[..., Value]] = {
         name: getattr(elementary, name)
         for name in (
             "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh", "cosh", "asin", "acos", "atan",
-            "asinh", "acosh", "atanh", "atan2", "logistic", "erf", "erfc", "cbrt",
+            "asinh", "acosh", "atanh", "atan2", "logistic", "erf", "erfc", "erf_inv", "cbrt",
         )
     },
 }  # fmt: skip

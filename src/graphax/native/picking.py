@@ -16,7 +16,13 @@ from .unroll_rules import rule_of_numbers
 
 # With more entries than this to choose from, XLA reads memory instead.
 _MOST_CHOICES = 64
-_COMBINED = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}
+_COMBINED = {
+    "scatter-add": "add",
+    "scatter-sub": "sub",
+    "scatter-mul": "mul",
+    "scatter-min": "min",
+    "scatter-max": "max",
+}
 
 
 def _places(eqn: Any) -> int:
@@ -54,9 +60,14 @@ def _combined(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Num
 
 
 def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Numbers) -> Numbers:
-    """Like `_combined`, for run-time indices along one axis: each number is combined wherever it could go."""
-    numbers, operation = eqn.params["dimension_numbers"], _COMBINED[eqn.primitive.name]
+    """Like `_combined`, for run-time indices along one axis: each number is combined wherever it could go.
+
+    A plain scatter replaces entries, and the last of several numbers for one entry stays, as on XLA's CPU.
+    """
+    numbers, operation = eqn.params["dimension_numbers"], _COMBINED.get(eqn.primitive.name)
     axes = numbers.scatter_dims_to_operand_dims
+    if len(axes) != 1 and operation is None:
+        raise NativeError("its indices are not known beforehand, and there are several")
     if len(axes) != 1 or "CLIP" in str(eqn.params["mode"]).upper():
         raise NativeError("its indices are not known beforehand")
     count = x.shape[axes[0]]
@@ -70,7 +81,9 @@ def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, upd
         for at, place in np.ndenumerate(places):
             if place != OUTSIDE:
                 here = _equal(u, int(indices[(*(at[n] for n in along), 0)]), start)
-                changed = u.apply(operation, np.array(result[place]), np.array(updates[at]))
+                changed = np.array(updates[at])
+                if operation is not None:
+                    changed = u.apply(operation, np.array(result[place]), changed)
                 result[place] = u.builder.apply("select", here, int(changed), int(result[place]))
     return result.reshape(x.shape)
 
@@ -144,7 +157,7 @@ def _scattered(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, updates: Nu
     numbers = eqn.params["dimension_numbers"]
     axes = numbers.scatter_dims_to_operand_dims
     if indices.size != len(axes):
-        raise NativeError("its indices are not known beforehand, and there are several")
+        return _combined_anywhere(u, eqn, x, indices, updates)
     kept = [n for n in range(x.ndim) if n not in numbers.inserted_window_dims]
     sizes = dict(zip(kept, (updates.shape[n] for n in numbers.update_window_dims), strict=True))
     limits = [x.shape[axis] - sizes.get(axis, 1) for axis in axes]
@@ -214,21 +227,63 @@ def _inside(u: Unrolling, row: Sequence[int], limits: Sequence[int]) -> Numbers:
 @rule_of_numbers("sort", count=lambda eqn: _jax.shape(eqn.invars[0])[eqn.params["dimension"]] * _places(eqn))
 def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
     """Sort by exchanging neighbours, which is stable. NaN comes last."""
-    if eqn.params["num_keys"] != 1:
-        raise NativeError("only sorting by one key is taken")
     axis = eqn.params["dimension"]
     columns = [list(np.moveaxis(operand, axis, 0)) for operand in operands]
-    before = _before(u, kind_of(_jax.dtype(eqn.invars[0])) in ("f32", "f64"))
+    kinds = [kind_of(_jax.dtype(atom)) for atom in eqn.invars[: eqn.params["num_keys"]]]
+    before = [_before(u, kind in ("f32", "f64")) for kind in kinds]
     for end in range(len(columns[0]) - 1, 0, -1):
         for n in range(end):
-            later = before(columns[0][n + 1], columns[0][n])
-            for column in columns:
-                first, second = column[n], column[n + 1]
-                column[n] = u.apply("select", later, second, first)
-                column[n + 1] = u.apply("select", later, first, second)
+            _exchange(u, columns, n, _later(u, columns, n, before))
     results = [np.array(column, np.int64).reshape(len(column), *column[0].shape) for column in columns]
     _note_inverses(u, [np.moveaxis(operand, axis, 0) for operand in operands], results)
     return [np.moveaxis(result, 0, axis) for result in results]
+
+
+def _later(u: Unrolling, columns: Sequence[list[Numbers]], n: int, before: Sequence[Callable]) -> Numbers:
+    """Whether entry n belongs behind its successor: by the first key, and where it is equal by the next one."""
+    later = None
+    for column, is_before in reversed(list(zip(columns, before, strict=False))):
+        first, second = column[n], column[n + 1]
+        now = is_before(second, first)
+        if later is not None:
+            now = u.apply("or", now, u.apply("and", later, u.apply("not", is_before(first, second))))
+        later = now
+    assert later is not None, "a sort has a key"
+    return later
+
+
+def _exchange(u: Unrolling, columns: Sequence[list[Numbers]], n: int, where: Numbers) -> None:
+    """Exchange entry n of all columns with its successor where a condition holds."""
+    for column in columns:
+        first, second = column[n], column[n + 1]
+        column[n] = u.apply("select", where, second, first)
+        column[n + 1] = u.apply("select", where, first, second)
+
+
+@rule_of_numbers("top_k", count=lambda eqn: _jax.shape(eqn.invars[0])[eqn.params["axis"]] * _places(eqn))
+def _top_k(u: Unrolling, eqn: Any, x: Numbers) -> list[Numbers]:
+    """The largest entries, found one after the other by exchanging neighbours."""
+    axis, count = eqn.params["axis"], eqn.params["k"]
+    rows = np.moveaxis(x, axis, 0)
+    numbers = u.constants(np.arange(len(rows)), _jax.dtype(eqn.outvars[1])).reshape(-1, *[1] * (x.ndim - 1))
+    keys = _keys(u, rows, kind_of(_jax.dtype(eqn.invars[0])))
+    columns = [list(keys), list(rows), list(np.broadcast_to(numbers, rows.shape))]
+    for start in range(count):
+        for n in range(len(rows) - 2, start - 1, -1):
+            _exchange(u, columns, n, u.apply("lt", columns[0][n], columns[0][n + 1]))
+    shape = (count, *rows.shape[1:])
+    return [np.moveaxis(np.array(column[:count], np.int64).reshape(shape), 0, axis) for column in columns[1:]]
+
+
+def _keys(u: Unrolling, x: Numbers, kind: str | None) -> Numbers:
+    """Whole numbers in the total order of floating-point numbers: NaN at both ends, by sign, and -0 before 0."""
+    if kind not in ("f32", "f64"):
+        return x
+    whole = np.int32 if kind == "f32" else np.int64
+    bits = u.elements(lambda n: u.builder.bitcast(n, whole), x)
+    last, rest = (u.constants(value, whole) for value in (8 * np.dtype(whole).itemsize - 1, np.iinfo(whole).max))
+    # The bits of negative numbers are in reverse order, apart from the sign.
+    return u.apply("xor", bits, u.apply("and", u.apply("shift_right_arithmetic", bits, last), rest))
 
 
 def _note_inverses(u: Unrolling, operands: Sequence[Numbers], results: Sequence[Numbers]) -> None:

@@ -31,7 +31,10 @@ _ESTIMATED = 6
 
 # Unsigned numbers are stored as the bits of signed ones; these operations are supported for them.
 UNSIGNED = frozenset({"u32", "u64"})
-_OF_BITS = frozenset({"and", "or", "xor", "not", "add", "sub", "mul", "div", "rem", "eq", "ne", "lt", "le", "gt", "ge"})
+_OF_BITS = frozenset({
+    "and", "or", "xor", "not", "add", "sub", "mul", "div", "rem", "eq", "ne", "lt", "le", "gt", "ge", "max", "min",
+    "select", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+})  # fmt: skip
 # True is greater than False, though not as a signed number of one bit. In matrix products, True and True is True.
 _OF_TRUTH_VALUES = {"max": "or", "min": "and", "add": "or", "mul": "and"}
 

@@ -1,6 +1,6 @@
 """One short rule per primitive: what it does to arrays of statement numbers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ _ELEMENTWISE = {
     for name in (
         "add", "sub", "mul", "div", "neg", "max", "min", "pow", "atan2", "rem", "and", "or", "xor", "not",
         "eq", "ne", "lt", "le", "gt", "ge", "sin", "cos", "tan", "exp", "exp2", "expm1", "log", "log1p", "tanh", "sinh",
-        "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "erf", "erfc", "sqrt", "rsqrt", "cbrt",
-        "abs", "sign", "floor", "ceil", "is_finite",
+        "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "logistic", "erf", "erfc", "erf_inv", "sqrt",
+        "rsqrt", "cbrt", "abs", "sign", "floor", "ceil", "is_finite", "shift_left", "shift_right_logical",
+        "shift_right_arithmetic",
     )
 } | {"add_any": "add"}  # fmt: skip
 _REDUCTIONS: dict[str, tuple[str, Any]] = {
@@ -117,6 +118,29 @@ def _round(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     return u.apply("round_to_even" if int(eqn.params["rounding_method"]) == 1 else "round", x)
 
 
+@rule("reduce_precision")
+def _reduce_precision(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    """Numbers rounded to fewer bits of mantissa, to even; ±∞ or ±0 beyond the range of fewer bits of exponent."""
+    dtype = np.dtype(_jax.dtype(eqn.invars[0]))
+    full, whole = np.finfo(dtype), np.dtype(f"i{dtype.itemsize}")
+    bits = u.elements(lambda n: u.builder.bitcast(n, whole), x)
+    lost = full.nmant - eqn.params["mantissa_bits"]
+    if lost > 0:
+        odd = u.apply("and", u.apply("shift_right_logical", bits, u.constants(lost, whole)), u.constants(1, whole))
+        bias = u.apply("add", odd, u.constants((1 << lost - 1) - 1, whole))
+        bits = u.apply("and", u.apply("add", bits, bias), u.constants(-(1 << lost), whole))
+    if eqn.params["exponent_bits"] < full.iexp:
+        most = (1 << eqn.params["exponent_bits"] - 1) - 1
+        exponents = u.constants(((1 << full.iexp) - 1) << full.nmant, whole)
+        highest, lowest = ((full.maxexp - 1 + sign * most) << full.nmant for sign in (1, -1))
+        exponent, zero = u.apply("and", bits, exponents), u.apply("and", bits, u.constants(np.iinfo(whole).min, whole))
+        large = u.apply("gt", exponent, u.constants(highest, whole))
+        small = u.apply("le", exponent, u.constants(lowest, whole))
+        bits = u.apply("select", large, u.apply("or", zero, exponents), u.apply("select", small, zero, bits))
+    rounded = u.elements(lambda n: u.builder.bitcast(n, dtype), bits)
+    return u.apply("select", u.apply("ne", x, x), x, rounded)
+
+
 @rule("bitcast_convert_type")
 def _bitcast(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     before, after = (np.dtype(_jax.dtype(atom)) for atom in (eqn.invars[0], eqn.outvars[0]))
@@ -137,14 +161,14 @@ def _convert(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 def _select_n(u: Unrolling, eqn: Any, which: Numbers, *cases: Numbers) -> Numbers:
     if kind_of(_jax.dtype(eqn.invars[0])) == "i1":
         return u.apply("select", which, cases[-1], cases[0])
-    return one_of(u, which, cases)
+    return one_of(u, which, cases, _jax.dtype(eqn.invars[0]))
 
 
-def one_of(u: Unrolling, which: Numbers, cases: tuple[Numbers, ...]) -> Numbers:
+def one_of(u: Unrolling, which: Numbers, cases: Sequence[Numbers], dtype: Any = np.int32) -> Numbers:
     """Case number ``which``. Numbers that are too large select the last case, and too small ones the first."""
     result = cases[-1]
     for number in range(len(cases) - 2, -1, -1):
-        chosen = u.apply("le", which, u.constants(number, np.int32))
+        chosen = u.apply("le", which, u.constants(number, dtype))
         result = u.apply("select", chosen, cases[number], result)
     return result
 
@@ -234,7 +258,12 @@ def _rev(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 
 @rule("pad")
 def _pad(u: Unrolling, eqn: Any, x: Numbers, filler: Numbers) -> Numbers:
-    for axis, (low, high, interior) in enumerate(eqn.params["padding_config"]):
+    return padded(x, filler, eqn.params["padding_config"])
+
+
+def padded(x: Numbers, filler: Numbers, config: Sequence[tuple[int, int, int]]) -> Numbers:
+    """An array with fillers before, after and between its entries along each axis. Negative numbers cut off entries."""
+    for axis, (low, high, interior) in enumerate(config):
         moved = np.moveaxis(x, axis, 0)
         spread = max(0, len(moved) + (len(moved) - 1) * interior)
         result = np.full((max(low, 0) + spread + max(high, 0), *moved.shape[1:]), filler)

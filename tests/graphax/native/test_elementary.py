@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 from jax import lax
 
 from .running import mapped, ulps
@@ -82,6 +83,21 @@ def test_error_functions(name, dtype):
     (got,) = mapped(lambda x: [getattr(lax, name)(x)], points)
     want = _by_element(getattr(math, name))(points)
     assert ulps(got, want).max() <= (5 if dtype == np.float32 else 8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverse_error_function(dtype):
+    near = 1 - np.geomspace(np.finfo(dtype).eps, 0.1, COUNT)
+    x = np.concatenate([np.linspace(-1, 1, COUNT)[1:-1], np.geomspace(1e-30, 0.1, COUNT), near, -near]).astype(dtype)
+    (got,) = mapped(lambda x: [lax.erf_inv(x)], x)
+    assert ulps(got, scipy.special.erfinv(x.astype(float)).astype(LONG)).max() <= 6
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverse_error_function_of_zeros_infinities_and_nan(dtype):
+    points = np.array(SPECIAL, dtype)
+    (got,) = mapped(lambda x: [lax.erf_inv(x)], points)
+    _same_specials(got, np.asarray(lax.erf_inv(points)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

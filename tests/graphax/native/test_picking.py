@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+import graphax as gx
+
 from ..comparing import array, assert_same
 from .running import natively
 
@@ -59,6 +61,7 @@ INDEX = np.array([2, 0, 2, 9])
         lambda x: x.at[2:].divide(3.0),
         lambda x: jnp.zeros((60, 4, 5)).at[:, 1:].add(x[None, 1:] * jnp.arange(60.0)[:, None, None]),
         lambda x: x.at[INDEX, 1].min(-0.5),
+        lambda x: x.at[INDEX, 1].subtract(x[0, 2]),
         lambda x: x.at[0].max(x[1], mode="drop"),
         lambda x: x.at[np.zeros(0, int)].add(1.0),
     ],
@@ -73,6 +76,41 @@ def test_sorting(function):
     x = np.where(np.random.default_rng(0).random((9, 3, 5)) < 0.1, np.nan, array(9, 3, 5, seed=2).round(1))
     got = jax.jit(jax.vmap(natively(lambda x: [function(x)])))(x)[0]
     np.testing.assert_array_equal(got, jax.vmap(function)(x))
+
+
+SPECIAL = [np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, 2.0, -3.0]
+
+
+@pytest.mark.parametrize("keys", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_sorting_by_several_keys(dtype, keys):
+    choices = [0, 1, 2] if dtype is np.int32 else SPECIAL
+    rng = np.random.default_rng(0)
+    arrays = [rng.choice(choices, (9, 3, 5)).astype(dtype), rng.integers(0, 2, (9, 3, 5)), rng.random((9, 3, 5))]
+    function = lambda *columns: list(lax.sort(columns, dimension=1, num_keys=keys))
+    got, want = jax.jit(jax.vmap(natively(function)))(*arrays), jax.vmap(function)(*arrays)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_largest_entries(dtype, count):
+    """In the total order of JAX, in which zeros and NaN have signs. The first of equal entries comes first."""
+    choices = [0, 1, 2, -3] if dtype is np.int32 else SPECIAL
+    x = np.random.default_rng(0).choice(choices, (43, 3, 5)).astype(dtype)
+    function = lambda x: list(lax.top_k(x, count))
+    got, want = jax.jit(jax.vmap(natively(function)))(x), jax.vmap(function)(x)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+
+
+def test_derivatives_of_sorting_are_kernels():
+    x = array(9, 5, seed=2)
+    for function in (jnp.sort, jnp.median, lambda x: jnp.quantile(x, 0.3), lambda x: lax.top_k(x, 2)[0]):
+        got = jax.jit(jax.vmap(gx.jacve(function, backend="native")))(x)
+        assert_same(got, jax.vmap(jax.jacfwd(function))(x))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32])
@@ -96,7 +134,7 @@ def test_pivots_as_a_permutation():
 
 @pytest.mark.parametrize(
     ("update", "dtype"),
-    [(name, dtype) for name in ("add", "multiply", "min", "max") for dtype in (np.int32, np.float64)]
+    [(name, dtype) for name in ("add", "subtract", "multiply", "min", "max", "set") for dtype in (np.int32, np.float64)]
     + [("min", bool), ("max", bool)],
 )
 def test_updates_by_indices_known_only_when_run(update, dtype):

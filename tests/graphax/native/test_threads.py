@@ -151,6 +151,8 @@ def every_operation(dtype):
     x, y = (builder.input(n, 0, dtype) for n in range(2))
     truth = builder.apply("lt", x, y)
     operands = {"select": (truth, x, y), "not": (truth,), **dict.fromkeys(("and", "or", "xor"), (truth, truth))}
+    whole = builder.convert(x, np.int32 if dtype == np.float32 else np.int64)
+    operands |= dict.fromkeys(("shift_left", "shift_right_logical", "shift_right_arithmetic"), (whole, whole))
     binary = {
         "add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "pow", "atan2", "max", "min", "rem", "quotient",
     }  # fmt: skip

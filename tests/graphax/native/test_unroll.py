@@ -1,3 +1,5 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -100,13 +102,13 @@ def test_repetitions_and_dead_code_are_gone():
         (lambda x: [x.astype(jnp.bfloat16)], (np.ones(2),), "convert_element_type .* numbers of type bfloat16"),
         (lambda x, n: [x[n]], (np.ones(99), 2), "dynamic_slice .* not known beforehand, and there are 99 places"),
         (
-            lambda x, n: [x.at[n].set(2)],
-            (np.ones(4), np.arange(2)),
+            lambda x, n: [x.at[n, n].set(2)],
+            (np.ones((4, 3)), np.arange(2)),
             "scatter .* not known beforehand, and there are several",
         ),
         (lambda x: [jnp.sin(x[:, None, None] * x[:, None] * x)], (np.ones(60),), "more than 64,000 statements"),
         (lambda x: [lax.scan(lambda c, _: (c, c), x, length=10**6)[1]], (1.0,), "writes more than 131,072 numbers"),
-        (lambda x: [x.max()], (np.ones(3, np.uint32),), "max is not taken of unsigned numbers"),
+        (lambda x: [lax.sign(x)], (np.ones(3, np.uint32),), "sign is not taken of unsigned numbers"),
         (lambda x: [x.astype(float)], (np.uint32(3),), "converted to and from whole numbers only"),
         (lambda x: [lax.bitcast_convert_type(x, jnp.int32)], (np.ones(3),), "of the same size"),
     ],
@@ -201,6 +203,68 @@ def test_primitives_of_other_libraries_are_what_they_do():
     primitive.def_abstract_eval(lambda x, *, times: x)
     program = _jax.trace(lambda x: [primitive.bind(x, times=2.0)], np.ones(3))
     assert {s.operation for s in unroll(program).statements} == {"input", "constant", "sin", "mul"}
+
+
+WHOLE = (np.int32, np.uint32, np.int64, np.uint64)
+
+
+@pytest.mark.parametrize("shift", [lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic])
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_shifts_by_any_distance(shift, dtype):
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(limits.min, limits.max, (140, 3), dtype)
+    distance = np.arange(-70, 70).astype(dtype)[:, None] * np.ones(3, dtype)
+    np.testing.assert_array_equal(mapped(lambda x, y: [shift(x, y)], x, distance)[0], shift(x, distance))
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+@pytest.mark.parametrize("function", [jnp.maximum, jnp.minimum])
+def test_extremes_of_whole_numbers(function, dtype):
+    """The largest unsigned numbers have the bits of negative ones."""
+    numbers = np.array([0, 1, 2, np.iinfo(dtype).max, np.iinfo(dtype).min, np.iinfo(dtype).max - 1], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(numbers, numbers))
+    np.testing.assert_array_equal(mapped(lambda x, y: [function(x, y)], x, y)[0], function(x, y))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_choice_by_whole_numbers_of_any_size(dtype):
+    which, x = np.arange(9).astype(dtype) % 3, np.arange(1.0, 10.0)
+    function = lambda which, x: [lax.select_n(which, x, -x, x * x)]
+    np.testing.assert_array_equal(mapped(function, which, x)[0], function(which, x)[0])
+
+
+@pytest.mark.parametrize("bits", [(5, 10), (8, 7), (8, 23), (11, 52), (4, 3), (11, 30), (2, 0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_reduced_precision(dtype, bits):
+    rng, limits = np.random.default_rng(0), np.finfo(dtype)
+    spread = rng.normal(size=2001) * 10.0 ** rng.integers(np.log10(limits.tiny) + 1, np.log10(limits.max) - 1, 2001)
+    ties = [1 + 2.0**-8, 1 + 3 * 2.0**-8, 65504.0, 65519.99, 65520.0, 6.1e-5, 5.9e-8]
+    x = np.concatenate([spread, ties, [0.0, -0.0, np.inf, -np.inf, np.nan]]).astype(dtype)
+    got, want = mapped(lambda x: [lax.reduce_precision(x, *bits)], x)[0], lax.reduce_precision(x, *bits)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+def _divided(x):
+    return x.at[6:].divide(jnp.linalg.svd(x.reshape(3, 3), compute_uv=False))
+
+
+def _gamma(x):
+    return jax.scipy.special.gammainc(x, 2.0)
+
+
+def _in_a_loop(x):
+    return lax.scan(lambda c, v: (c + _gamma(v), jnp.linalg.pinv(c * jnp.eye(3))), 1.0, x)
+
+
+@pytest.mark.parametrize("function", [_divided, _gamma, _in_a_loop, lambda x: jnp.fft.fft(x * x).real])
+def test_reasons_name_the_line_of_the_user(function):
+    """Not a line of JAX or of graphax, even if the operation is in a library function or in a derivative."""
+    x = jnp.arange(1.0, 10.0)
+    place = r"test_unroll\.py:\d+"
+    assert re.search(place, gx.explain(function, x).backend.reason)
+    with pytest.raises(NativeError, match=place):
+        jax.jit(jax.vmap(gx.jacve(function, backend="native")))(x[None])
 
 
 def test_primitives_without_a_rule_are_named():
