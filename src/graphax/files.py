@@ -1,6 +1,7 @@
 """Files that are written completely or not at all, and the folder of files kept between processes."""
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -33,3 +34,14 @@ def cache_folder(package: str) -> Path:
     except ImportError:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / package
     return user_cache_path(package, appauthor=False)
+
+
+def is_private(folder: Path) -> bool:
+    """True if only this user or the administrator can have put anything into a folder."""
+    if not hasattr(os, "getuid"):
+        return True
+    try:
+        found = folder.stat()
+    except OSError:
+        return True
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

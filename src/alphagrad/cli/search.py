@@ -55,7 +55,7 @@ def search(
     found = find(target, args, argnums)
     with ProgressLine(limit, quiet) as line:
         line.show(f"tracing {target}…")
-        graph = found.graph(simplify)
+        graph = found.graph_to_search(simplify)
         first = _first_order(start, graph)
         if method in FINDERS:
             line.prepare(method)

@@ -18,6 +18,7 @@ from .. import tasks
 from ..errors import SearchError
 from ..finders.search import graph_of
 from ..tasks.task import Task
+from .remembered import graph_of_task
 
 # The prefix of generated functions, before their seed.
 GENERATED = "generated:"
@@ -33,6 +34,7 @@ class Target:
         args: example arguments.
         argnums: the arguments to differentiate by, as `graphax.jacve` takes them.
         batch_axes: the arguments that differ between points of a batch, as in `jax.vmap`, if known.
+        task: the task, if it is differentiated with respect to its own arguments.
     """
 
     module: str
@@ -41,6 +43,11 @@ class Target:
     args: tuple[Any, ...]
     argnums: int | tuple[int, ...]
     batch_axes: tuple[int | None, ...] | None = None
+    task: Task | None = None
+
+    def graph_to_search(self, simplify: bool) -> ComputationGraph:
+        """Like `graph`, but vertices may not know their source lines, which a search does not need."""
+        return self.graph(simplify) if self.task is None else graph_of_task(self.task, simplify)
 
     def graph(self, simplify: bool) -> ComputationGraph:
         return graph_of(self.function, self.args, self.argnums, has_aux=False, simplify=simplify)
@@ -100,8 +107,9 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
 
 def _of_task(task: Task, argnums: str | None) -> Target:
     numbers = _numbers(argnums) if argnums else task.argnums
-    function = inspect.unwrap(task.function)
-    return Target(function.__module__, function.__qualname__, function, task.arguments(), numbers, task.batch_axes)
+    module, name = task.place
+    own = None if argnums else task
+    return Target(module, name, task.function, task.arguments(), numbers, task.batch_axes, own)
 
 
 def _of_generated(text: str, argnums: str | None) -> Target:

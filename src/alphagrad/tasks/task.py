@@ -62,6 +62,13 @@ class Task:
         return _paper_results().get(self.name)
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The module and the name that the function is imported from."""
+        if isinstance(self.function, LateFunction):
+            return self.function.module, self.function.name
+        return self.function.__module__, self.function.__qualname__
+
+    @property
     def sizes(self) -> tuple[int, int | None, int]:
         """The numbers of inputs, intermediate vertices and outputs, known without tracing the function.
 

@@ -5,14 +5,13 @@ The content of these files is executed. So the folder must belong to the user, a
 
 import hashlib
 import os
-import stat
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
 
 from ..errors import GraphaxError
-from ..files import UNFINISHED, cache_folder, replace_file
+from ..files import UNFINISHED, cache_folder, is_private, replace_file
 
 SIZE_VARIABLE = "GRAPHAX_CACHE_BYTES"
 _SIZE = 512 << 20
@@ -74,14 +73,8 @@ def write(identity: str, content: bytes) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """True if only this user or the administrator can have put anything into a folder."""
-    if not hasattr(os, "getuid"):
-        return True
-    try:
-        found = folder.stat()
-    except OSError:
-        return True
-    safe = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    """Whether the folder `is_private`; warns once if it is not."""
+    safe = is_private(folder)
     if not safe and folder not in _mentioned:
         _mentioned.add(folder)
         warnings.warn(
