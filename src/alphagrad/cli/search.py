@@ -29,7 +29,7 @@ def search(
     workers: Annotated[int, options.option("N", "Processes to search on.", min=1)] = 1,
     start: options.Start = None,
     resume: Annotated[bool, typer.Option("--resume", help="Start from the best order on record.")] = False,
-    no_record: Annotated[bool, typer.Option("--no-record", help="Do not keep the order on record.")] = False,
+    no_record: Annotated[bool, typer.Option("--no-record", help="Keep neither the order nor the graph in the cache folder.")] = False,
     save: Annotated[str | None, options.option("FILE.json", "Write the order to this file.")] = None,
     plot: Annotated[Path | None, options.picture_of("the best cost over time")] = None,
     as_json: options.AsJson = False,
@@ -55,7 +55,7 @@ def search(
     found = find(target, args, argnums)
     with ProgressLine(limit, quiet) as line:
         line.show(f"tracing {target}…")
-        graph = found.graph_to_search(simplify)
+        graph = found.graph(simplify) if no_record else found.graph_to_search(simplify)
         first = _first_order(start, graph)
         if method in FINDERS:
             line.prepare(method)

@@ -69,7 +69,7 @@ def test_a_task_by_other_arguments_is_traced():
 
 @pytest.mark.slow
 def test_a_second_search_needs_no_jax():
-    search = "sys.argv = ['alphagrad', 'search', 'EnzymeReaction', '--evaluations', '50', '--no-record']"
+    search = "sys.argv = ['alphagrad', 'search', 'EnzymeReaction', '--evaluations', '50']"
     code = f"import sys; {search}\nfrom alphagrad.__main__ import main\ntry: main()\nexcept SystemExit: pass\n"
     for script in (code, f"{code}assert 'jax' not in sys.modules, 'jax is loaded'"):
         subprocess.run([sys.executable, "-c", script], check=True, timeout=600, stdout=subprocess.DEVNULL)
