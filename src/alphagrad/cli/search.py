@@ -29,7 +29,7 @@ def search(
     workers: Annotated[int, options.option("N", "Processes to search on.", min=1)] = 1,
     start: options.Start = None,
     resume: Annotated[bool, typer.Option("--resume", help="Start from the best order on record.")] = False,
-    no_record: Annotated[bool, typer.Option("--no-record", help="Keep neither the order nor the graph in the cache folder.")] = False,
+    no_record: Annotated[bool, typer.Option("--no-record", help="Write nothing to the cache folder.")] = False,
     save: Annotated[str | None, options.option("FILE.json", "Write the order to this file.")] = None,
     plot: Annotated[Path | None, options.picture_of("the best cost over time")] = None,
     as_json: options.AsJson = False,
