@@ -22,8 +22,12 @@ from .greedy import greedy, presets
 from .policy import after_policy, policy
 from .windows import windows
 
-# Graphs up to the first size are searched exactly first; graphs up to the second size only occasionally.
+# Graphs up to the first size are searched exactly first; graphs up to the second size on the side.
 SMALL, MODERATE = 16, 60
+# The states of the exact search on the side, per order that annealing evaluates.
+PROVING = 0.1
+# The best order is polished after this many evaluations, and whenever their number has doubled.
+FIRST_POLISH = 200_000
 # Up to this size the policy is used; it looks at the neighbours of neighbours.
 POLICY_LIMIT = 1000
 # All orders of a graph with loops are tried if it has at most this many vertices.
@@ -54,19 +58,24 @@ def auto(problem: Problem, seed: int, starts: list[np.ndarray]) -> Iterator[Step
 
 
 def _rounds(problem: Problem, seed: int, orders: list[np.ndarray]) -> Iterator[Step]:
-    """Yield endless annealing, polishing the best order occasionally."""
+    """Yield endless annealing, polishing the best order occasionally. Small graphs are searched exactly on the side."""
     best = cheapest(problem, orders)
-    polish_at, looked = 200_000, 0
-    tree = exact(problem, seed, [best]) if problem.size <= MODERATE else iter(())
+    polish_at, looked, proving = FIRST_POLISH, 0, 0
+    proof: Iterator[Step] = iter(())
     for step in anneal(problem, seed, orders):
         yield step
         looked += step.evaluations
         if step.nodes is not None:
             best = cheapest(problem, [best, step.nodes])
         if looked >= polish_at:
-            polish_at *= 2
             yield from windows(problem, seed, [best])
-            yield from (part for part, _ in zip(tree, range(50), strict=False))
+            if polish_at == FIRST_POLISH and problem.size <= MODERATE:
+                proof = exact(problem, seed, [best])
+            polish_at *= 2
+        if proving < PROVING * looked:
+            for part in islice(proof, 1):
+                proving += part.evaluations
+                yield part
 
 
 FINDERS: dict[str, Finder] = {
@@ -77,7 +86,7 @@ FINDERS: dict[str, Finder] = {
     "anneal": anneal,
     "temper": temper,
     "windows": windows,
-    "exact": exact,
+    "exact": after_policy(exact),
     "policy": policy,
     "policy+anneal": after_policy(anneal),
     "policy+beam": after_policy(beam),
