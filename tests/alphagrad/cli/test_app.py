@@ -398,9 +398,12 @@ def test_ctrl_c_during_a_proof():
     # Nobody has proven its folded counts yet.
     command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--certified", "--no-record", "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(15)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        time.sleep(15)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "184" in out
     assert "interrupted" in err
