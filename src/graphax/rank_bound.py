@@ -8,6 +8,7 @@ its neighbours have any values. But then the neighbours pay, so groups grow alon
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,20 @@ def rank_bound(graph: ComputationGraph, least: Mapping[int, int], raw: bool = Fa
     """
     if not _can_be_bounded(graph):
         return 0
-    return _Grouping(graph, least, raw).grown()
+    with _on_one_thread():
+        return _Grouping(graph, least, raw).grown()
+
+
+def _on_one_thread() -> AbstractContextManager:
+    """A context in which NumPy computes on one thread, if threadpoolctl is installed.
+
+    The matrices are small. On a busy machine, threads that wait for each other take up to a hundred times as long.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1, user_api="blas")
 
 
 def _can_be_bounded(graph: ComputationGraph) -> bool:

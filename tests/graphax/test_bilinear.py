@@ -1,5 +1,6 @@
 """What a group of vertices takes at least: never more than any order spends on it."""
 
+import sys
 from itertools import islice, permutations
 from math import factorial
 
@@ -7,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings, strategies as st
+from threadpoolctl import threadpool_info
 
 import graphax as gx
 from graphax.bilinear import RandomDerivatives, entries_of
 from graphax.plan import COUNTINGS, Elimination
-from graphax.rank_bound import _can_be_bounded, rank_bound
+from graphax.rank_bound import _can_be_bounded, _on_one_thread, rank_bound
 
 from .programs import programs
 from .scalar_graphs import scalar_graphs
@@ -139,3 +141,14 @@ def test_array_tasks_have_bounds(task, counting, least):
     from alphagrad.tasks import TASKS, UNSEEN
 
     assert (TASKS | UNSEEN)[task].graph().lower_bound(counting=counting) >= least
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_ranks_are_computed_on_one_thread_if_that_can_be_set(installed, monkeypatch):
+    if not installed:
+        monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    before = [each["num_threads"] for each in threadpool_info()]
+    with _on_one_thread():
+        blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+    assert set(blas) == {1} if installed else blas
+    assert [each["num_threads"] for each in threadpool_info()] == before
