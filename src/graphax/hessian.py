@@ -20,6 +20,7 @@ from .curvature import Curvature, equation_curvature
 from .execute import Blocks, eliminate, evaluate_all, finished
 from .graph import ComputationGraph
 from .order import Order
+from .part import chosen_halves
 from .pipeline import Pipeline
 from .plan import Edge, Plan
 from .structure import identity
@@ -246,9 +247,7 @@ def _mirrored_block(block: JacobianBlock, row: int, column: int) -> JacobianBloc
 
 def mirrored_array(x: jax.Array, size: int) -> jax.Array:
     """Square matrices in the last axes, with their upper triangle mirrored below the diagonal."""
-    square = jnp.reshape(x, (-1, size, size))
-    above = np.broadcast_to(np.tri(size, dtype=bool).T, square.shape)
-    return jnp.reshape(lax.select(above, square, jnp.swapaxes(square, 1, 2)), x.shape)
+    return jnp.reshape(chosen_halves(jnp.reshape(x, (-1, size, size)), (0, 2, 1)), x.shape)
 
 
 def turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:

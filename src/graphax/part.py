@@ -139,11 +139,17 @@ def mirrored(block: Part) -> Part:
         return block
     values = settled(block).values
     if places.size > _LONG_TO_GATHER:
-        values = lax.select(places <= others, values, lax.transpose(values, order))
+        values = chosen_halves(values, order)
     else:
         # For a choice between two halves, XLA may compute both and round them differently.
         values = jnp.take(jnp.ravel(values), np.minimum(places, others), mode="clip")
     return replace(block, values=values, masks=())
+
+
+def chosen_halves(values: jax.Array, order: Sequence[int]) -> jax.Array:
+    """An array in which the first of two entries that ``order`` exchanges stands for both, up to rounding."""
+    places = lax.iota(np.int32, values.size).reshape(values.shape)
+    return lax.select(places <= lax.transpose(places, order), values, lax.transpose(values, order))
 
 
 def matrix(array: jax.Array, rows: int) -> Part:
