@@ -182,7 +182,7 @@ def _problems(case: Case, got: Any, want: Any) -> list[str]:
 
 def short(error: gx.NativeError) -> str:
     """The reason of an error, without the equation and its line."""
-    return re.sub(r"^the native backend cannot take .*?(?:\)|\]): ", "", str(error)).partition(", only float32")[0]
+    return re.sub(r"^the native backend does not support .*?(?:\)|\]): ", "", str(error)).partition(", only float32")[0]
 
 
 def difference(got: np.ndarray, want: np.ndarray, tolerance: float = TOLERANCE) -> str:

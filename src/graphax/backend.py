@@ -36,7 +36,7 @@ _CHOSEN = "graphax_backend_choice"
 def check_backend(backend: str) -> Backend:
     """Return ``backend`` if it is a valid name, and raise otherwise."""
     if backend not in BACKENDS:
-        raise GraphaxError(f"unknown backend {backend!r}; it is one of: {', '.join(BACKENDS)}")
+        raise GraphaxError(f"unknown backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     return cast(Backend, backend)
 
 

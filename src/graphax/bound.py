@@ -57,7 +57,7 @@ def lower_bound(
     ``quick`` leaves out bounds by ranks, which may take a second or two.
     """
     if minimize not in OBJECTIVES:
-        raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
+        raise GraphaxError(f"unknown objective {minimize!r}; choose one of: {', '.join(OBJECTIVES)}")
     check_counting(counting)
     if minimize == "peak":
         return 0 if graph.has_loops else _peak_bound(graph)

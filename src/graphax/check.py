@@ -33,9 +33,9 @@ def check_jacobian(
     `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
     """
     if not isinstance(probes, int) or probes < 1:
-        raise ValueError(f"probes is how many directions are tried, 1 or more, but is {probes!r}")
+        raise ValueError(f"probes must be a whole number, 1 or more, but is {probes!r}")
     if rtol is not None and not (isinstance(rtol, Real) and rtol >= 0):
-        raise ValueError(f"rtol is a relative error, 0 or more, but is {rtol!r}")
+        raise ValueError(f"rtol must be 0 or more, but is {rtol!r}")
     numbers = positions(argnums)
     blocks = jacve(function, numbers, order=order, has_aux=has_aux, sparse=True)(*args, **kwargs)
     blocks = blocks[0] if has_aux else blocks

@@ -62,7 +62,7 @@ def keep(found: Speeds) -> None:
         replace_file(path, json.dumps({"machine": _machine(), "speeds": asdict(found)}, indent=1) + "\n")
     except OSError as error:
         raise GraphaxError(
-            f"speeds cannot be kept in {path.parent}: {error.strerror}. Set GRAPHAX_CACHE to another folder"
+            f"speeds cannot be stored in {path.parent}: {error.strerror}. Set GRAPHAX_CACHE to another folder"
         ) from None
     speeds.cache_clear()
 

@@ -167,8 +167,8 @@ def test_long_chains_take_seconds():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"minimize": "time"}, "unknown objective 'time'; it is one of: multiplications, operations, peak"),
-        ({"counting": "cooked"}, "unknown counting 'cooked'; it is one of: folded, raw"),
+        ({"minimize": "time"}, "unknown objective 'time'; choose one of: multiplications, operations, peak"),
+        ({"counting": "cooked"}, "unknown counting 'cooked'; choose one of: folded, raw"),
         ({"minimize": "peak", "counting": "cooked"}, "unknown counting"),
     ],
 )

@@ -58,7 +58,7 @@ def test_files_from_before_there_were_bodies_are_read(tmp_path):
 
 @pytest.mark.parametrize("bodies", [3, (3,), {3: 4}, {"x": gx.Order(())}, {3: {"surprise": 1}}])
 def test_bodies_are_orders_by_vertex(bodies):
-    with pytest.raises(gx.OrderError, match="are Orders by vertex"):
+    with pytest.raises(gx.OrderError, match="must be Orders by vertex"):
         gx.Order((1, 2), bodies=bodies)
 
 

@@ -56,4 +56,4 @@ def check_order(name: str) -> None:
     if name.endswith(".json"):
         loaded(name)
     elif name not in NAMES:
-        raise AlphagradError(f"unknown order {name!r}; it is one of: {', '.join(NAMES)}, or a saved one (*.json)")
+        raise AlphagradError(f"unknown order {name!r}; choose one of: {', '.join(NAMES)}, or a saved one (*.json)")

@@ -147,7 +147,7 @@ PROMISES = {
         tasks=(*TASKS, *MIDDLE),
     ),
     "casadi": Promise(
-        "CasADi's compiled C is beaten by at least 3 times, one thread and float64 each",
+        "native kernels are at least 3 times as fast as CasADi's compiled C, with one thread and float64 each",
         lambda chosen: [Case(task, 65536, 1, "float64") for task in chosen],
         (elimination(BEST, "native"), elimination("rev", "native"), peer("casadi")),
         _against_casadi,

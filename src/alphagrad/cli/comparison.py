@@ -59,7 +59,8 @@ def as_text(rows: Sequence[Row]) -> str:
     names = ["task", "counting", "forward", "reverse", "Markowitz", "best", "lower bound", ""]
     text = table("Multiplications to accumulate the Jacobian", names, [_cells(row) for row in rows])
     others = _other_graphs(rows)
-    return f"{text}\nNot the paper's very graph, so not to be compared with it: {', '.join(others)}" if others else text
+    note = "\nThese graphs differ from the paper's, so their counts are not comparable: " + ", ".join(others)
+    return text + note if others else text
 
 
 def _cells(row: Row) -> list[Any]:

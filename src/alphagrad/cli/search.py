@@ -86,7 +86,7 @@ def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> 
     from .. import Budget
 
     if certified and (seconds is not None or evaluations is not None):
-        raise SearchError("--certified goes on until the order is proven optimal; give it or a budget, not both")
+        raise SearchError("--certified continues until the order is proven optimal; give it or a budget, not both")
     if seconds is None and evaluations is None and not certified:
         seconds = DEFAULT_SECONDS
     return Budget(seconds, evaluations)

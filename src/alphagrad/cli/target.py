@@ -146,7 +146,7 @@ def _imported(text: str, role: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             named = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
-            raise SearchError(f"{module} has no {name}; it has: {', '.join(named) or 'nothing'}") from None
+            raise SearchError(f"{module} has no {name}; it contains: {', '.join(named) or 'nothing'}") from None
     return found
 
 

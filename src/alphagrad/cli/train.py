@@ -137,7 +137,7 @@ class Train:
         options.check_positive(seconds=self.seconds, iterations=self.iterations)
         for seed in self.all_seeds():
             if seed >= 2**32:
-                raise SearchError(f"--seed {seed}: a seed is less than 2**32")
+                raise SearchError(f"--seed {seed}: a seed must be less than 2**32")
 
     def all_seeds(self) -> list[int]:
         """The seeds of all runs."""

@@ -27,7 +27,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, limit in (("seconds", self.seconds), ("evaluations", self.evaluations)):
             if limit is not None and not isinstance(limit, Real):
-                raise SearchError(f"the {name} of a budget are a number, but are {limit!r}")
+                raise SearchError(f"the {name} of a budget must be a number, but are {limit!r}")
             if limit is not None and not limit > 0:
                 raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
 

@@ -41,7 +41,7 @@ def get(name: str) -> Task:
         TaskError: if there is none; the message has those with similar names.
     """
     if not isinstance(name, str):
-        raise TaskError(f"a task has a name, such as 'RoeFlux_1d', but got {name!r}")
+        raise TaskError(f"a task is named by a string, such as 'RoeFlux_1d', but got {name!r}")
     by_lowered = {known.lower(): task for known, task in _ALL.items()}
     if name.lower() in by_lowered:
         return by_lowered[name.lower()]

@@ -306,25 +306,25 @@ def _weighted(rng: np.random.Generator, weights: dict[str, float]) -> str:
 
 def _check(seed: int, counts: dict[str, int], ranks: Sequence[int], sizes: Sequence[int]) -> None:
     if seed < 0:
-        raise AlphagradError(f"a seed is not negative, but got {seed}")
+        raise AlphagradError(f"the seed must not be negative, but is {seed}")
     for name, count in counts.items():
         least = 0 if name == "intermediates" else 1
         if count < least:
-            raise AlphagradError(f"a random function has at least {least} {name}, not {count}")
+            raise AlphagradError(f"a random function needs at least {least} {name}, but got {count}")
     if not ranks or not set(ranks) <= {0, 1, 2}:
-        raise AlphagradError(f"ranks are 0, 1 or 2 and there is at least one, but got {tuple(ranks)}")
+        raise AlphagradError(f"ranks must be 0, 1 or 2, and at least one is needed, but got {tuple(ranks)}")
     if not sizes or min(sizes) < 2 or max(sizes) ** max(ranks) > MOST_ELEMENTS:
         raise AlphagradError(
-            f"sizes are at least 2 and give arrays of at most {MOST_ELEMENTS} elements, but got {tuple(sizes)}"
+            f"sizes must be at least 2 and give arrays of at most {MOST_ELEMENTS} elements, but got {tuple(sizes)}"
         )
 
 
 def _checked_weights(probabilities: Mapping[str, float], scalar: bool) -> dict[str, float]:
     unknown = sorted(set(probabilities) - set(DEFAULT))
     if unknown:
-        raise AlphagradError(f"unknown kinds of operations {unknown}; there are: {', '.join(DEFAULT)}")
+        raise AlphagradError(f"unknown kinds of operations {unknown}; choose among: {', '.join(DEFAULT)}")
     if not all(isfinite(weight) and weight >= 0 for weight in probabilities.values()):
-        raise AlphagradError(f"weights are finite and not negative, but got {dict(probabilities)}")
+        raise AlphagradError(f"weights must be finite and not negative, but got {dict(probabilities)}")
     kinds = [kind for kind in DEFAULT if kind in ON_SCALARS or not scalar]
     weights = {kind: probabilities[kind] for kind in kinds if probabilities.get(kind, 0) > 0}
     if not weights:

@@ -79,7 +79,7 @@ class Task:
     def arguments(self, scale: int = 1, seed: int = 0) -> Arguments:
         """Example arguments; every seed is another point."""
         if scale < 1:
-            raise TaskError(f"the scale of a task multiplies its sizes and is at least 1, not {scale}")
+            raise TaskError(f"the scale of a task, which multiplies its sizes, must be at least 1, but is {scale}")
         return self.make_args(scale, seed)
 
     def graph(self, simplify: bool = False, scale: int = 1) -> "gx.ComputationGraph":

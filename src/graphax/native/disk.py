@@ -36,7 +36,7 @@ def largest_size() -> int:
         size = -1
     if size < 0:
         raise GraphaxError(
-            f"{SIZE_VARIABLE} is how many bytes of kernels are kept on disk, 0 or more, but is {given!r}"
+            f"{SIZE_VARIABLE} must be the number of bytes of kernels to keep on disk, 0 or more, but is {given!r}"
         )
     return size
 

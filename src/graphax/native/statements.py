@@ -457,5 +457,5 @@ def _differs(operation: str, values: Sequence[Any]) -> bool:
 
 def _kind(dtype: Any) -> str:
     kind = kind_of(np.dtype(dtype))
-    assert kind is not None, f"numbers of type {dtype} were let through"
+    assert kind is not None, f"numbers of type {dtype} are not supported"
     return kind

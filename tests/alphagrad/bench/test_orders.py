@@ -40,7 +40,7 @@ def test_the_best_order_serves_other_sizes():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("quickest", "unknown order 'quickest'; it is one of: .*paper, best"), ("no.json", "there is no order file")],
+    [("quickest", "unknown order 'quickest'; choose one of: .*paper, best"), ("no.json", "there is no order file")],
 )
 def test_names_that_are_no_order(name, message):
     with pytest.raises(GraphaxError, match=message):

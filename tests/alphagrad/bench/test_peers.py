@@ -25,7 +25,7 @@ def test_missing_ones_say_how_to_get_them(name, monkeypatch):
 
 
 def test_unknown_ones():
-    with pytest.raises(AlphagradError, match="unknown peer 'tapenade'; it is one of: casadi, asdex"):
+    with pytest.raises(AlphagradError, match="unknown peer 'tapenade'; choose one of: casadi, asdex"):
         peer("tapenade")
 
 

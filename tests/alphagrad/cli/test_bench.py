@@ -68,7 +68,7 @@ def test_ctrl_c_prints_what_is_there(monkeypatch):
     assert result.exit_code == 130
     assert result.stderr == "alphagrad: interrupted; nothing was saved\n"
     assert "1.000" in result.stdout
-    assert "Interrupted; this is what there was." in result.stdout
+    assert "Interrupted; these are the measurements so far." in result.stdout
 
 
 def test_ctrl_c_while_errors_are_computed(monkeypatch):

@@ -41,7 +41,7 @@ PLAYED, HELD_OUT = 2_000_000, 10_000_000
 class Config:
     """How the policy is trained. The fields are the options of the command."""
 
-    folder: Annotated[Path, Option(help="Where the run is kept.")] = Path("runs/policy")
+    folder: Annotated[Path, Option(help="The folder of the run.")] = Path("runs/policy")
     workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
     teachers: Annotated[int, Option(help="Number of functions with a teacher.")] = 1200
     teacher_seconds: Annotated[float, Option(help="Seconds of search for each of them.")] = 0.4
