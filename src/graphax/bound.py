@@ -37,8 +37,8 @@ OBJECTIVES = ("multiplications", "operations", "peak")
 
 Paths = frozenset[AnyStructure]
 
-# Work that limits how many vertices are visited on each side of a vertex: all in graphs of hundreds of vertices, a few
-# in graphs of thousands.
+# The work that limits how many vertices are visited on each side of a vertex: all of them in graphs of hundreds of
+# vertices, a few in graphs of thousands.
 _WORK = 300_000
 _NEAREST = 3
 # The largest number of different path structures kept between two vertices.
@@ -81,7 +81,7 @@ def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int
     """Per intermediate vertex, the multiplications that its elimination takes in every order."""
     check_counting(counting)
     if graph.has_loops:
-        # The cost of a loop depends on the edges pushed or pulled through it, which are not known beforehand.
+        # The cost of a loop depends on the edges pushed or pulled through it, which are not known in advance.
         return dict.fromkeys(graph.intermediates, 0)
     return dict(_vertex_bounds(graph, counting))
 
@@ -215,8 +215,7 @@ class _Reach:
             neighbours.update((vertex, []) for vertex in unvisited)
             return _Cone(start, paths, neighbours, ends & paths.keys())
         # Products of single elements never vanish, and they never get cheaper with further edges. So all unvisited
-        # vertices
-        # act like one vertex with the paths of those where the visit ended.
+        # vertices act like one vertex with the paths of those where the visit ended.
         beyond = len(self._position)
         paths[beyond] = frozenset().union(*(paths.pop(vertex) for vertex in unvisited))
         for here, leads in neighbours.items():

@@ -29,8 +29,8 @@ def check_jacobian(
 ) -> float:
     """Compare the Jacobian by elimination with `jax.jvp` along random directions.
 
-    Forms no dense Jacobian, so it works for any size. Returns the largest relative error, and raises
-    `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
+    This forms no dense Jacobian, so it works for functions of any size. Returns the largest relative error. If it
+    exceeds ``rtol`` (by default the square root of the precision), raises `JacobianMismatch`, which names the output.
     """
     if not isinstance(probes, int) or probes < 1:
         raise ValueError(f"probes must be a whole number, 1 or more, but is {probes!r}")

@@ -23,7 +23,7 @@ from .terms import add, terms_of
 class _Taken:
     """One branch as a program: its results, the values of all terms, and the masks of the terms that have one.
 
-    ``shown`` tells, per term, whether all of it is shown or nothing; None means that the program returns a mask.
+    ``shown`` says for each term whether it is shown entirely or not at all; None means that the program returns a mask.
     """
 
     program: Program

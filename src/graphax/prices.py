@@ -28,7 +28,7 @@ Priced = tuple[int, int]
 _ZERO = -1
 # The time to eliminate a vertex and to undo it, in lookups of products, besides the products of the vertex itself.
 _ELIMINATION = 8
-# The time to pass a loop, in products: a step has to be planned.
+# The time to pass a loop, in lookups of products: a step has to be planned.
 _PASSAGE = 100
 
 

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through the driver that JAX uses as well: it compiles PTX to kernels that can be launched."""
+"""NVIDIA GPUs, through the same driver that JAX uses: it compiles PTX to kernels that can be launched."""
 
 import ctypes
 from collections.abc import Sequence
