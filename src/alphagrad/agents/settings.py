@@ -34,7 +34,7 @@ def configured(config: Config, settings: Sequence[str]) -> Config:
                 raise ValueError(f"there is no field {name}")
             config = _replaced(config, name.split("."), _read(kinds[name], text))
         except ValueError as error:
-            raise SearchError(f"--set {setting}: {error}; there are: {', '.join(kinds)}") from None
+            raise SearchError(f"--set {setting}: {error}; the fields are: {', '.join(kinds)}") from None
     check(config)
     return config
 

@@ -46,7 +46,7 @@ void on_batch(long long points, const double* batched, const double* shared, dou
 def prepare(case: Case) -> Ready:
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        raise Unavailable("there is no C compiler to compile its code with")
+        raise Unavailable("it needs a C compiler, and none was found")
     start = time.perf_counter()
     function = _symbolic(case)
     library = _library(function, compiler)

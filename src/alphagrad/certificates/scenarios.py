@@ -66,7 +66,7 @@ class ScenarioProgram:
     def split(self, vertex: int, number: int, decisions: Iterable[tuple[int, bool]]) -> None:
         """Split a scenario by decisions (another vertex, whether it comes before).
 
-        One new scenario has all decisions hold. The others have, in turn, each decision as the first that does not
+        In one new scenario, all decisions hold. In each of the others, another decision is the first that does not
         hold.
         """
         parent = self.scenarios[vertex][number]

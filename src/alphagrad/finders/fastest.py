@@ -33,7 +33,7 @@ BATCH = 16_384
 
 @dataclass(frozen=True)
 class MappedFunction:
-    """The Jacobian of a function at many points at once, which is to be made fast.
+    """The Jacobian of a function at many points at once, whose run time is to be minimised.
 
     Attributes:
         function, args, argnums, has_aux: as in `graphax.jacve`.

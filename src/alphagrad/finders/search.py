@@ -63,7 +63,7 @@ def search(
             ``"policy+beam"``, which start from its order.
         seed: the seed of all random choices. The same seed takes the same steps. With a budget of evaluations the
             search ends at the same order; with a budget of seconds the clock decides how far it gets.
-        start: an order to start from, in any form that ``jacve(order=...)`` takes.
+        start: an order to start from, in any form that ``jacve(order=...)`` accepts.
         batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, like ``in_axes`` of
             `jax.vmap`. By default, the differentiated arguments are mapped.
         resume: also start from the best order on record. Lower bounds on record are used in any case.
@@ -106,13 +106,13 @@ def search(
 
 
 def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> "MappedFunction":
-    """The function whose Jacobian is to be made fast."""
+    """The function for whose Jacobian the run time is to be minimised."""
     from graphax.trace import positions
 
     from .fastest import MappedFunction
 
     if isinstance(target, ComputationGraph):
-        raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
+        raise SearchError("minimize='runtime' has to run the function; give the function, with example arguments")
     if isinstance(target, Task):
         return MappedFunction(target.function, target.arguments(), target.argnums, False, target.batch_axes)
     numbers = positions(argnums)

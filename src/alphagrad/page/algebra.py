@@ -12,7 +12,7 @@ from graphax import ComputationGraph
 from ..elimination.structures import StructureTable, closed_table
 from ..errors import AlphagradError
 
-# Larger tables take long to find and to load; the page then shows the given orders only.
+# Larger tables take long to find and to load, so the page then shows only the given orders.
 MOST_ENTRIES = 20_000
 # How the coefficient of a sum follows from those of the summands, if both are known.
 NEW_VALUES, ADDS, KEEPS = 0, 1, 2

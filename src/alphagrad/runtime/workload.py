@@ -51,7 +51,7 @@ def workload(program: Statements) -> Workload:
         elif statement.operation not in _FREE:
             work["div" if statement.operation == INVERSE else statement.operation] += often
     angles = [{s.operands for s in statements if s.operation == name} for name in ("sin", "cos")]
-    # Of the same angle they share most of their work.
+    # The sine and the cosine of the same angle share most of their work.
     work["sincos"] = both = len(set.intersection(*angles))
     work["sin"] -= both
     work["cos"] -= both

@@ -11,7 +11,7 @@ def _spread(count, seed, centre=0.5, width=0.2):
     return centre + width * np.random.default_rng(seed).normal(size=count)
 
 
-# Far from -55 and -40 mV, where rates are quotients of zeros.
+# Far from -55 and -40 mV, where rates are zero divided by zero.
 _CABLE = np.concatenate([_spread(12, 8, -70, 1.5), _spread(36, 9, 0.4, 0.05)])
 
 MIDDLE: dict[str, Task] = by_name(

@@ -1,4 +1,4 @@
-"""Tasks of other fields than the paper's, to see what orders and finders do on functions they were not made for."""
+"""Tasks from other fields than the paper's, to test orders and finders on functions that they were not made for."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ UNSEEN = by_name(
     on_batches("EnzymeReaction", "chemistry", chemistry.enzyme_reaction, "residuals of the kinetics of an enzyme",
                0.25, 0.39, 0.415, 0.39),
     on_batches("TorsionForces", "chemistry", chemistry.torsion_forces,
-               "forces on four atoms in a chain, whose Jacobian holds the Hessian of their energy",
+               "forces on four atoms in a chain; the Jacobian contains the Hessian of their energy",
                [0.2, 1.4, 0.1], [0.1, 0.2, -0.1], [1.5, -0.1, 0.2], [2.1, 0.9, 1.1], 1.4, 50.0),
     on_batches("Chebyquad", "nonlinear equations", equations.chebyquad,
                "residuals of quadrature with equal weights at six points", [0.07, 0.29, 0.37, 0.63, 0.71, 0.93]),

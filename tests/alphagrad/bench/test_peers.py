@@ -62,4 +62,4 @@ def test_casadi_says_what_it_cannot_do(monkeypatch):
     monkeypatch.setattr(casadi_peer.shutil, "which", lambda name: None)
     monkeypatch.delenv("CC", raising=False)
     (row,) = measured("casadi", Case(UNSEEN["EnzymeReaction"], 2))
-    assert row.reason == "there is no C compiler to compile its code with"
+    assert row.reason == "it needs a C compiler, and none was found"

@@ -11,7 +11,7 @@ from .commands import OWN_MODULE, alphagrad
 LIMIT = "--iterations 1"
 BAD = {
     "search RoeFlux1d": "did you mean RoeFlux_1d",
-    "search RoeFlux_1d --args mine:make_args": "--args is for module:function",
+    "search RoeFlux_1d --args mine:make_args": "--args is only for module:function",
     "search absent:f": "cannot import absent: ModuleNotFoundError: No module named 'absent'; run alphagrad in",
     "search mine.py:f": "write mine",
     "search broken:f": "cannot import broken: ValueError: not today",
@@ -22,7 +22,7 @@ BAD = {
     "search mine:": "not of the form module:name",
     "search generated:": "such as generated:7",
     "search generated:x": "such as generated:7",
-    "search generated:7 --args mine:POINT": "--args is for module:function",
+    "search generated:7 --args mine:POINT": "--args is only for module:function",
     "search mine:f": "give --args module:make_args",
     "search mine:f --args make_args": "--args 'make_args' is not of the form module:name",
     "search mine:f --args mine:failing": "--args mine:failing cannot be called without arguments: RuntimeError: no",
@@ -91,7 +91,7 @@ BAD = {
     f"train ppo EnzymeReaction --results file {LIMIT}": "it is a file; name a folder",
     f"train ppo EnzymeReaction --set environments {LIMIT}": "write name=value, such as environments=64",
     f"train ppo EnzymeReaction --set =4 {LIMIT}": "write name=value",
-    f"train ppo EnzymeReaction --set odd=4 {LIMIT}": "there is no field odd; there are: environments, minibatches",
+    f"train ppo EnzymeReaction --set odd=4 {LIMIT}": "there is no field odd; the fields are: environments, minibatches",
     f"train ppo EnzymeReaction --set clip.odd=4 {LIMIT}": "there is no field clip.odd",
     f"train ppo EnzymeReaction --set policy_network=4 {LIMIT}": "policy_network.layers",
     f"train ppo EnzymeReaction --set environments=many {LIMIT}": "'many' is not a whole number",
@@ -145,10 +145,10 @@ BAD = {
     "bench --seconds inf": "--seconds inf: it must be more than zero",
     "bench --threads -1": "--threads -1: it must be more than zero",
     "bench --check speed": "speed",
-    "bench --check accuracy --batch 2": "--check has batches and sizes of its own",
-    "bench --figures --batch 2": "--figures has batches and sizes of its own",
+    "bench --check accuracy --batch 2": "--check sets batches and sizes",
+    "bench --figures --batch 2": "--figures sets batches and sizes",
     "bench --save b.txt": "--save b.txt: give it a name that ends in .json",
-    "bench --save no/b.json": "there is no folder no; make it, or name another",
+    "bench --save no/b.json": "there is no folder no; create it, or name another",
     "bench --plot b.doc": "--plot b.doc: give it a name that ends in .png or .svg or .pdf",
 }
 

@@ -162,7 +162,7 @@ def test_a_function_of_the_users(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (("benched:f", "--figures"), "--figures, --scale and --check are for tasks"),
-        (("EnzymeReaction", "--args", "benched:make_args"), "--args and --argnums are for a function of yours"),
+        (("EnzymeReaction", "--args", "benched:make_args"), "--args and --argnums are only for your own functions"),
     ],
 )
 def test_options_of_tasks_and_of_functions(arguments, message):

@@ -120,7 +120,7 @@ def test_weights_decide_what_is_drawn():
         ({"outputs": 0}, "at least 1 outputs, not 0"),
         ({"intermediates": -1}, "at least 0 intermediates"),
         ({"seed": -1}, "not negative"),
-        ({"probabilities": {"unitary": 1.0}}, "unknown kinds of operations .'unitary'.; there are: unary"),
+        ({"probabilities": {"unitary": 1.0}}, "unknown kinds of operations .'unitary'.; choose among: unary"),
         ({"probabilities": {"unary": 0.0}}, "needs a weight above 0"),
         ({"probabilities": {"unary": -1.0}}, "finite and not negative"),
         ({"probabilities": {"unary": float("nan")}}, "finite and not negative"),

@@ -25,7 +25,7 @@ def test_tasks_are_found_by_name_in_capitals_or_not():
 def test_a_wrong_name_gets_a_near_one():
     with pytest.raises(TaskError, match=r"did you mean .*RoeFlux_1d"):
         get("RoeFlux1d")
-    with pytest.raises(AlphagradError, match="there are: RoeFlux_1d, "):
+    with pytest.raises(AlphagradError, match="the tasks are: RoeFlux_1d, "):
         get("zzzzzz")
 
 

@@ -1,9 +1,10 @@
 """Train the policy: ``python -m alphagrad.policy.training --folder runs/policy``.
 
-First it learns from a teacher, in rounds: the search's orders of generated functions say which moves are good in states
-of the teacher's and of its own games. Then it plays whole games on other generated functions and learns from what they
-cost. Teachers are kept as they are found, and what was learnt after every few steps, so that a run that was stopped
-goes on. The best network so far is ``policy.safetensors`` in the folder.
+First the policy learns from a teacher, in rounds: orders of generated functions, found by search, show which moves are
+good, in states of the teacher's games and of the policy's own. Then the policy plays whole games on other generated
+functions and learns from their costs. Orders of the teacher are saved as soon as they are found, and the network after
+every few steps, so a run that was stopped can be resumed. The best network so far is ``policy.safetensors`` in the
+folder.
 """
 
 import json
