@@ -210,5 +210,5 @@ def chosen_areas(names: str | None) -> list[Area]:
     """The areas that are named, or all."""
     unknown = [name for name in (names or "").split(",") if name and name not in AREAS]
     if unknown:
-        raise ValueError(f"unknown areas {', '.join(unknown)}; there are: {', '.join(AREAS)}")
+        raise ValueError(f"unknown areas {', '.join(unknown)}; the areas are: {', '.join(AREAS)}")
     return [AREAS[name] for name in names.split(",") if name] if names else list(AREAS.values())

@@ -196,7 +196,7 @@ class TestSupervisor:
         assert "no answer" in finding.what
 
     def test_unknown_areas_are_named(self):
-        with pytest.raises(ValueError, match="nonsense; there are: special_values"):
+        with pytest.raises(ValueError, match="nonsense; the areas are: special_values"):
             chosen_areas("caches,nonsense")
 
 

@@ -1,4 +1,4 @@
-// What is said about a step, a vertex or an edge, as elements.
+// Texts about a step, a vertex or an edge, as elements.
 
 const MOST_LISTED = 14;
 
