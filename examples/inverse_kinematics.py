@@ -16,7 +16,7 @@ jax.config.update("jax_enable_x64", True)
 
 JOINTS = 6
 STEPS = 25
-# Weights that make millimetres and radians comparable.
+# Scales that make millimetres and radians comparable.
 SCALE = np.array([1000.0, 1000.0, 1000.0, 1.0, 1.0, 1.0])
 MIDDLE = np.array([0.6, 0.9, 0.7, 1.1, 0.8, 1.3])
 
