@@ -19,8 +19,8 @@ import numpy as np
 import graphax as gx
 
 # At a singular point, JAX adds up 0 * infinity = NaN from tangents that are zero. jacve does not compute these
-# products. Such cases are reported, but do not count as agreement: jacve must then equal JAX's derivative with respect to each
-# argument alone, or have a zero where that derivative is still NaN.
+# products. Such cases are reported, but do not count as agreement: jacve must then equal JAX's derivative with respect
+# to each argument alone, or have a zero where that derivative is still NaN.
 ZERO_TIMES_INFINITY = "JAX has NaN from 0 * infinity at a singular point"
 
 MAX_INPUTS, MAX_OUTPUTS = 150, 600

@@ -5,9 +5,9 @@
 The programs contain solves with one and several right-hand sides, inverses, determinants, factors (LU, Cholesky, QR),
 triangular, tridiagonal and definite systems, and exponentials, in stacks, under inner `jax.vmap`, in loops and in
 branches. Each is mapped over points as a kernel that must not fall back to XLA, and compared with the same program
-under `jax.vmap`: values, `jacfwd` or `jacrev` in the kernel, `jacve` inside and outside of it, under two maps, and for every
-fourth program second derivatives. One in four programs is in float32. Results may differ as much as JAX's own results
-do when the arguments change in their last digits.
+under `jax.vmap`: values, `jacfwd` or `jacrev` in the kernel, `jacve` inside and outside of it, under two maps, and for
+every fourth program second derivatives. One in four programs is in float32. Results may differ as much as JAX's own
+results do when the arguments change in their last digits.
 """
 
 import sys

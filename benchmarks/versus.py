@@ -206,8 +206,8 @@ def mean(values: Sequence[float]) -> float:
 def disagreement(results: Mapping[str, Any], tolerance: float, allowed: Sequence[np.ndarray] = ()) -> tuple[float, str]:
     """Our largest error against the nearer of JAX's modes, and what is wrong, if anything.
 
-    NaN is right where all of JAX's modes have NaN, and allowed where one of them has. ``allowed`` holds a limit for each
-    entry of each array, which replaces the tolerance if it is larger.
+    NaN is right where all of JAX's modes have NaN, and allowed where one of them has. ``allowed`` holds a limit for
+    each entry of each array, which replaces the tolerance if it is larger.
     """
     worst, wrong = 0.0, ""
     theirs = [jax.tree.leaves(result) for name, result in results.items() if name != OURS]
