@@ -81,8 +81,8 @@ def test_compare(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch": 0}, "batch is a whole number, 1 or more"),
-        ({"repeat": 0}, "repeat is a whole number"),
+        ({"batch": 0}, "batch must be a whole number, 1 or more"),
+        ({"repeat": 0}, "repeat must be a whole number"),
         ({"orders": ["fastest"]}, "unknown order 'fastest'"),
         ({"backend": "cuda"}, "unknown backend 'cuda'"),
     ],

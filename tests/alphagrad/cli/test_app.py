@@ -362,7 +362,7 @@ def test_table():
     assert "optimal" in text
     assert "folded" not in text
     assert "not to be compared" not in text
-    assert "compared with it: MLP\n" in answered("table", "MLP", "--budget", "0.1", "--counting", "raw")
+    assert "not comparable: MLP\n" in answered("table", "MLP", "--budget", "0.1", "--counting", "raw")
     assert "raw" not in answered("table", "EnzymeReaction", "--budget", "0.2", "--counting", "folded")
 
 

@@ -194,7 +194,7 @@ def test_hints_and_undoing():
     assert "3 is eliminated, for 1\n" in text
     assert "'3' is not a remaining vertex; type the number" in text
     assert "3 is back\n" in text
-    assert "'odd' is not a vertex" in text
+    assert "'odd' is not a remaining vertex" in text
     assert text.endswith("you leave with 6 vertices to go; cost so far 11\n")
 
 

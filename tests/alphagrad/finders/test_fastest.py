@@ -45,7 +45,7 @@ def test_the_clock_decides(clock):
 def test_the_result_as_text_and_as_data(clock):
     result = search(TASKS["PropaneCombustion"], minimize="runtime", budget=0.3)
     assert "measured ns a point" in str(result)
-    assert "rank correlation of model and clock" in str(result)
+    assert "rank correlation of predicted and measured times" in str(result)
     data = json.loads(json.dumps(result.as_dict()))
     assert data["nanoseconds_per_point"] == pytest.approx(result.nanoseconds)
     assert len(data["candidates"]) == len(result.candidates)

@@ -104,7 +104,7 @@ def test_nothing_is_kept_without_room(folder, monkeypatch):
 @pytest.mark.parametrize("given", ["much", "-1", ""])
 def test_a_size_that_is_none(monkeypatch, given):
     monkeypatch.setenv(disk.SIZE_VARIABLE, given)
-    with pytest.raises(GraphaxError, match="GRAPHAX_CACHE_BYTES is how many bytes"):
+    with pytest.raises(GraphaxError, match="GRAPHAX_CACHE_BYTES must be the number of bytes"):
         disk.write("a", b"code")
 
 

@@ -95,7 +95,7 @@ def test_two_processes_at_once():
 
 
 def test_code_that_the_driver_refuses_says_why():
-    with pytest.raises(NativeError, match="the driver of the GPU says"):
+    with pytest.raises(NativeError, match="the GPU driver reports"):
         cuda.load(b".version 7.8\n.target sm_90\n.address_size 64\nnonsense\n\0")
     assert_same(jnp.arange(3.0) + 1, jnp.array([1.0, 2.0, 3.0]))
 
