@@ -1,4 +1,4 @@
-"""The code in the documents runs and prints what they show; what they name exists; the reference is up to date."""
+"""The code in the documents runs and prints what they show, links are valid, and the API reference is up to date."""
 
 import api_reference
 import charts
@@ -7,7 +7,7 @@ import notebook
 import pages
 import pytest
 
-# Pages that train agents, or search for long.
+# Pages that train agents, or run long searches.
 SLOW = {"docs/training.md", "docs/finders.md"}
 
 
@@ -19,7 +19,7 @@ def parameters():
 def test_code_prints_what_is_shown(page):
     with pages.workshop():
         for block, printed in pages.run(page):
-            # Commands print times, too, so what they print is shown only where it is the same each time.
+            # Commands also print times, so pages only show their output if it is the same each time.
             if block.language == "python" or block.output:
                 assert printed == block.output, f"{page}:{block.line}; `make pages` writes down what is printed now"
 

@@ -51,7 +51,7 @@ def train(*args, **options):
     return alphagrad.train(*args, **({"iterations": 1} | options))
 
 
-# What each entry is given: the call, the error, and what it says.
+# Wrong calls of each public name: the call, the error, and its message.
 CASES = {
     "graphax.kernel": [
         (lambda: gx.kernel(3), TypeError, "kernel takes a function, but got 3"),
@@ -320,7 +320,7 @@ CASES = {
         (lambda: tasks.get(3), TaskError, "such as 'RoeFlux_1d', but got 3"),
     ],
 }  # fmt: skip
-# Handed to users and never made by them, or without anything to get wrong.
+# Names that users do not call themselves, or cannot call wrongly.
 MADE_BY_US = {
     "BenchmarkReport",
     "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
@@ -344,7 +344,7 @@ def test_every_public_entry_has_cases():
         for name in module.__all__:
             entry = getattr(module, name)
             raised = isinstance(entry, type) and issubclass(entry, Exception)
-            # Names of types are callable, and are not called.
+            # Type aliases are callable, but nobody calls them.
             if callable(entry) and not raised and name not in MADE_BY_US and get_origin(entry) is None:
                 assert f"{title}.{name}" in CASES, f"{title}.{name} is given nothing wrong"
 
@@ -357,7 +357,7 @@ def test_wrong_input_is_told(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, GraphaxError | TypeError | ValueError)
-    # Python itself refuses misspelt keywords, where the call is.
+    # Python itself reports misspelt keywords at the call.
     place = traceback.extract_tb(caught.tb)[-1].filename
     assert place.startswith(OURS) or place == __file__, place
 

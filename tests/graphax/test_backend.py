@@ -12,7 +12,7 @@ from graphax.errors import GraphaxError, NativeError
 from .comparing import array, assert_same
 from .programs import programs
 
-# Of matrices with distinct singular values these can be differentiated, but no kernel takes them.
+# JAX can differentiate these for matrices with distinct singular values, but kernels do not support them.
 DISTINCT = np.diag([1.0, 2.0, 4.0])
 
 
@@ -186,7 +186,7 @@ def test_native_names_what_it_cannot_take():
 
 
 def test_native_names_the_line_of_this_function_and_of_no_other():
-    """JAX remembers the jaxprs of its own functions and graphax derivatives of equations, from wherever they came."""
+    """JAX caches jaxprs of its own functions, and graphax derivatives of equations, also from other functions."""
     gx.jacve(lambda x: jnp.linalg.svdvals(x))(DISTINCT)
     gx.jacve(lambda x: jnp.linalg.svdvals(x) * jnp.sin(x))(DISTINCT)
 
@@ -204,13 +204,13 @@ def test_one_point_of_many_operations_is_a_kernel():
 
 
 def test_auto_does_not_compile_for_long():
-    """That of an elementwise function of 256 numbers would take minutes: it has as many results as a matrix."""
+    """The Jacobian of an elementwise function of 256 numbers has 65,536 results and would take minutes to compile."""
     assert "graphax_kernel" not in names(gx.jacve(jnp.sin), np.ones(256))
     assert "elements of results would take long" in gx.explain(jnp.sin, np.ones(256)).backend.reason
 
 
 def test_programs_that_xla_runs_for_one_point_are_taken_apart_only_where_they_are_mapped(monkeypatch):
-    """ALJAZZAF of CUTEst: taking 1,000 elements apart took four times as long as all that JAX does."""
+    """ALJAZZAF of CUTEst: unrolling 1,000 elements took four times as long as everything that JAX does."""
 
     def function(x):
         return jnp.sum(jnp.sin(x) * jnp.arange(1.0, 101.0)) + x[0]

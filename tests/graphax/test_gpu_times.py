@@ -1,4 +1,4 @@
-"""What a GPU should take, and which way is taken there; none of it needs a GPU."""
+"""Estimated times on a GPU, and the choice between ways to run there. None of these tests needs a GPU."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Hessians by passes through the gradient, one after the other in the loop of a kernel."""
+"""Hessians by passes through the gradient, one after another in the loop of a kernel."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Derivatives carried through loops, forward and backward, one elimination a step."""
+"""Derivatives carried through loops, forward and backward, with one elimination per step."""
 
 import pickle
 from dataclasses import replace
@@ -94,7 +94,7 @@ def test_loops(name):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_with_loops(seed):
-    """``benchmarks/loop_programs.py`` tries thousands."""
+    """``benchmarks/loop_programs.py`` tests thousands."""
     loop_programs.check(seed)
 
 
@@ -104,7 +104,7 @@ def test_more_random_programs_with_loops(seed):
     loop_programs.check(seed)
 
 
-# Found by random programs: a step of the outer loop was taken for one of the inner.
+# Random programs found that a step of the outer loop was confused with a step of the inner loop.
 @pytest.mark.parametrize("seed", [1083])
 def test_steps_of_a_loop_in_a_loop_have_names_of_their_own(seed):
     loop_programs.check(seed)
@@ -139,7 +139,7 @@ def test_all_arguments_pass_through_a_loop_together(order, ways):
 @pytest.mark.parametrize("order", ["fwd", "rev"])
 @pytest.mark.parametrize("name", ["a trajectory's end", "a trajectory", "a map"])
 def test_counted_is_executed_in_every_step(name, order):
-    """Beyond values and partial derivatives of each step, a derivative program computes what is counted."""
+    """A derivative program executes the counted operations, besides the values and partial derivatives of each step."""
     function, args = CASES[name]
     numbers = tuple(range(len(args)))
     graph = gx.build_graph(function, *args, argnums=numbers)

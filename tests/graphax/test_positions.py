@@ -1,4 +1,4 @@
-"""Sequences of positions against lists of Python."""
+"""Sequences of positions, compared with Python lists."""
 
 import pickle
 

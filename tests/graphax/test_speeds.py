@@ -1,4 +1,4 @@
-"""Speeds of this machine: the usual ones, kept ones, and files that are none."""
+"""Speeds of this machine: defaults, stored speeds, and damaged files."""
 
 import json
 from dataclasses import asdict, replace

@@ -14,7 +14,7 @@ from alphagrad.errors import NotEnoughMemoryError
 from .tiny import AGENTS, tiny_graph
 
 BOARDS = Games.of([tiny_graph()]).boards
-# Of a configuration that takes memory for its games and for the states that it learns from at once.
+# The bytes that a configuration needs for its games and for the states that it learns from at once.
 MADE_UP = property(lambda self: 1000 * self.config.environments + 200 * self.config.states_at_once)
 
 
@@ -31,7 +31,7 @@ def refusal(config, room, monkeypatch):
 
 
 def check_refusal(config, room, monkeypatch):
-    """What is suggested must fit by the same account."""
+    """Check that the suggested setting fits by the same estimate."""
     message, said = refusal(config, room, monkeypatch)
     assert said[0].startswith("compiling an iteration")
     assert all("needs too much memory; compiling it with --set " in line for line in said[1:])

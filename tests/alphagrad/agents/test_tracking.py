@@ -10,7 +10,7 @@ from alphagrad.errors import SearchError
 
 
 class Writer:
-    """What is used of tensorboardX's writer."""
+    """A stand-in for the writer of tensorboardX."""
 
     def __init__(self, folder):
         self.folder, self.scalars, self.open = folder, [], True
@@ -30,7 +30,7 @@ class Writer:
 
 
 class Run:
-    """What is used of a run of wandb's."""
+    """A stand-in for a run of wandb."""
 
     def __init__(self, **options):
         self.options, self.logged, self.open = options, [], True

@@ -25,13 +25,13 @@ from alphagrad.finders.budget import Budget
 from .commands import OWN_MODULE, alphagrad, answered
 
 FEW = ("--evaluations", "2000")
-# Enough to find better orders than `auto`.
+# A budget that suffices to find better orders than `auto`.
 MORE = ("--evaluations", "20000")
 
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
-    """A folder of the user's with a module and some files; nothing outside it is written to."""
+    """A user's folder with a module and some files. Nothing outside of it is written to."""
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -47,7 +47,7 @@ def _folder(tmp_path, monkeypatch):
 
 
 def used(lines):
-    """What the printed lines of Python give."""
+    """The result of the printed lines of Python."""
     space = {}
     for line in lines[:-1]:
         exec(line, space)
@@ -63,7 +63,7 @@ HEAVY = ("jax", "numpy", "numba", "llvmlite", "equinox", "matplotlib", "rich")
 
 
 def test_help_comes_at_once():
-    """Without whatever takes long to import; `benchmarks/command_line.py` has the times."""
+    """The help imports no slow packages; `benchmarks/command_line.py` measures the time."""
     script = (
         "import contextlib, sys; from alphagrad.__main__ import main\n"
         f"for name in ('', *{list(EXAMPLES)}):\n"
@@ -88,7 +88,7 @@ def test_every_command_has_examples_and_they_can_be_read():
             assert group.commands[name].make_context(name, words).params
 
 
-# What is drawn, written or limited differs from command to command, and so does its help.
+# The help of these options differs between commands, because they draw, write or limit different things.
 OWN_HELP = {"--plot", "--save", "--out", "--seconds", "--minimize", "--counting"}
 
 
@@ -99,7 +99,7 @@ def test_options_are_the_same_in_all_commands():
         assert {"--json", "--quiet"} <= set(options), name
         for flag, option in options.items():
             known = seen.setdefault(flag, option)
-            # Typer 0.27 would take it for the name of the option, in capitals.
+            # Typer 0.27 would mistake it for the name of the option, in capitals.
             assert str(option.metavar).lower() != option.name, (name, flag)
             assert option.is_flag == known.is_flag, (name, flag)
             assert option.metavar == known.metavar or flag in ("--counting", "--out"), (name, flag)
@@ -393,9 +393,9 @@ def test_an_interruption_with_nothing_found_is_one():
 
 @pytest.mark.slow
 def test_ctrl_c_during_a_proof():
-    """The solver goes on for a while, which once ended the process by an abort."""
+    """The solver continues for a while, which once aborted the process."""
     answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles, if that has not been done
-    # Nobody has proven its folded counts yet.
+    # Its folded counts are not proven yet.
     command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--certified", "--no-record", "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(15)

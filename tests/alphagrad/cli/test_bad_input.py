@@ -1,4 +1,4 @@
-"""Whatever cannot be done is answered in one line that says why, and what to do instead."""
+"""Invalid requests lead to one line that says why, and what to do instead."""
 
 import sys
 

@@ -136,7 +136,7 @@ def test_checks(monkeypatch, kept, code):
 
 
 def test_one_thread():
-    """XLA reads its limit when it starts, so this needs a process of its own."""
+    """XLA reads its limit when it starts, so this needs a separate process."""
     script = (
         "import sys; from alphagrad.cli import bench as b; b._limit_threads(1)\n"
         "import graphax.native as n; print(n.set_threads(5)); b._limit_threads(2); print(n.set_threads(5))"

@@ -1,4 +1,4 @@
-"""Lines about work that takes long, where stderr is not a terminal."""
+"""Status lines of long work, if stderr is not a terminal."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from alphagrad.policy.training import course
 
 from .commands import alphagrad
 
-# Seconds that stand for a minute.
+# The seconds that replace a minute in tests.
 MINUTE = 0.02
 
 
@@ -61,7 +61,7 @@ COMMANDS = {
     SHORT: "best ",
     # Long enough to work on a proof.
     ("search", "RoeFlux_1d", "--budget", "2.1", "--no-record"): "of 2.1 s",
-    # Not one with a proof on record, at which a search ends at once.
+    # A task without a proof on record, because a search with one ends at once.
     ("table", "random_g", "--budget", "0.2", "--counting", "raw"): "random_g, raw: best ",
     ("bench", "EnzymeReaction", "--batch", "2", "--repeat", "2", "--orders", "rev", "--peers", "none"): "compiling ",
     ("train", "ppo", "EnzymeReaction", "--iterations", "1"): "compiling an iteration",

@@ -60,7 +60,7 @@ def setting_options(agent):
 
 
 def training_of(agent, *arguments):
-    """With the paper's network, which is not so good that it has finished after one iteration."""
+    """Train the paper's network, which does not finish after a single iteration."""
     return ("train", agent, *arguments, "--preset", "paper", *setting_options(agent))
 
 
@@ -224,7 +224,7 @@ def test_own_functions_can_be_played():
 
 
 def finished(trainer, seed, folder, **options):
-    """Instead of training: the options it gets, through the progress line."""
+    """Replace training, and report the options through the progress line."""
     orders = folder / "orders"
     orders.mkdir(parents=True)
     name, graph = trainer.names[0], trainer.games.graphs[0]

@@ -1,4 +1,4 @@
-"""Records: only ever improved, safe for many processes, never a wrong order."""
+"""Records only improve, are safe for many processes, and never hold a wrong order."""
 
 import json
 import multiprocessing
@@ -147,7 +147,7 @@ def test_many_processes_may_write_at_once(tmp_path):
 @pytest.mark.parametrize("simplify", [False, True])
 @pytest.mark.parametrize("counting", ["raw", "folded"])
 def test_the_best_known_orders_ship(name, counting, simplify):
-    """And hold what they say: reading one counts its order again."""
+    """They are consistent, because reading a record counts its order again."""
     graph = TASKS[name].graph(simplify=simplify)
     order = records.read(records.shipped_shelf(), graph, Objective.of("multiplications", counting))
     assert order is not None
@@ -156,7 +156,7 @@ def test_the_best_known_orders_ship(name, counting, simplify):
 
 
 def test_what_ships_is_never_moved(tmp_path, monkeypatch):
-    """An objective that was made wrongly set shipped records aside."""
+    """Once, a wrongly constructed objective made the package move shipped records."""
     monkeypatch.setattr(records, "shipped_shelf", lambda: tmp_path)
     result = found("rev", "PropaneCombustion")
     path = records.write(tmp_path, result)

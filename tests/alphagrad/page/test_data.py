@@ -84,7 +84,7 @@ def check_algebra(graph, counting):
                 continue
             known = (1.0 if left.scale is None else first) * (1.0 if right.scale is None else second) * factor
             counted = product.multiplications if counting == "folded" else product.raw_multiplications
-            # A coefficient other than one does not rename, which raw counting does charge.
+            # A coefficient other than one is not a renaming, so raw counting charges it.
             if counting == "folded" or (known == 1 and first == second == 1):
                 assert (0 if if_scaled and abs(known) == 1 else multiplications) == counted
             assert additions == product.additions

@@ -22,7 +22,7 @@ def results():
 
 
 def drawn(axes):
-    """The lines with names: their places and heights, by the name up to the comma."""
+    """The points of all named lines, by the name up to the comma."""
     named = {line.get_label().partition(",")[0]: line for line in axes.lines if not line.get_label().startswith("_")}
     return {name: (list(line.get_xdata()), list(line.get_ydata())) for name, line in named.items()}
 

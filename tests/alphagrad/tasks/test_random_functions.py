@@ -1,4 +1,4 @@
-"""Random functions: what holds for every seed and every size."""
+"""Random functions: properties for every seed and every size."""
 
 import pickle
 

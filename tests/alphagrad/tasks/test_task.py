@@ -1,4 +1,4 @@
-"""Tasks: finding them by name, their example points, what the paper says about them."""
+"""Tasks: their names, their example points, and the paper's results."""
 
 import dataclasses
 import pickle
@@ -113,6 +113,6 @@ def test_sizes_on_file_are_those_of_the_graph(task):
 
 
 def test_tasks_are_listed_without_jax():
-    """Completion and `alphagrad tasks` answer at once."""
+    """Completion and `alphagrad tasks` are quick."""
     code = "import sys, alphagrad.tasks as t; t.get('MLP').sizes; assert 'jax' not in sys.modules, 'jax is loaded'"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)

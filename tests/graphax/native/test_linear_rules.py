@@ -1,4 +1,4 @@
-"""Small systems in kernels, against LAPACK."""
+"""Small linear systems in kernels, compared with LAPACK."""
 
 import jax
 import jax.numpy as jnp
@@ -119,7 +119,7 @@ def test_factors_of_what_is_no_number_are_those_of_lapack(place, value):
 
 @pytest.mark.parametrize("places", [[(1, 0)], [(1, 2)], [(1, 0), (0, 1), (2, 0)], [(0, 1), (1, 1), (2, 1)]])
 def test_three_diagonals_without_pivots_have_the_same_answers(places):
-    """Zeros on the diagonal are passed by exchanging rows, if there is another to take."""
+    """Rows with a zero on the diagonal are exchanged, if there is another row."""
     diagonals = np.stack([array(3, 4, seed=9)] * 3)
     diagonals[:, 1] += 2
     for place in places:
@@ -150,7 +150,7 @@ def test_no_points_and_other_shapes():
 
 
 def test_solves_know_the_steps_of_their_factors():
-    """Neither factors nor right-hand sides are permuted by number, nor is a permutation sorted."""
+    """Neither factors nor right-hand sides are permuted by index, and no permutation is sorted."""
     for function in (CASES["solve"], lambda a, b: [jax.vjp(jnp.linalg.solve, a, b)[1](b)[1]]):
         statements = unroll(_jax.open_program(function, (np.eye(4), np.ones(4)))[0]).statements
         assert sum(s.operation == "select" for s in statements) < 100

@@ -168,7 +168,7 @@ def test_constants_are_converted_as_xla_converts(value):
 
 
 def test_too_many_statements_are_noticed_from_shapes(monkeypatch):
-    """A large array is refused before any of its elements is looked at."""
+    """A large array is refused before any of its elements is processed."""
     monkeypatch.setattr(StatementBuilder, "apply", lambda *_: pytest.fail("a statement was written"))
     with pytest.raises(NativeError, match=r"more than [\d,]+"):
         _unrolled(lambda x: [jnp.sin(x) * jnp.cos(x)], np.ones(200_000, np.float32))
@@ -188,7 +188,7 @@ def test_repeated_elements_are_estimated_as_one(function):
 
 @pytest.mark.parametrize("name", CASES)
 def test_estimates_come_from_the_same_rules(name):
-    """An estimate counts what is needed, or more where statements turn out to be the same."""
+    """An estimate is the number of statements, or more if some statements turn out to be equal."""
     program, _ = _jax.open_program(lambda x: [CASES[name](x)], [A])
     estimate = Estimate(10**6)
     results = estimate.run(program, [estimate.loaded(n, var) for n, var in enumerate(program.inputs)])
@@ -220,7 +220,7 @@ def test_shifts_by_any_distance(shift, dtype):
 @pytest.mark.parametrize("dtype", WHOLE)
 @pytest.mark.parametrize("function", [jnp.maximum, jnp.minimum])
 def test_extremes_of_whole_numbers(function, dtype):
-    """The largest unsigned numbers have the bits of negative ones."""
+    """The largest unsigned numbers have the same bits as negative ones."""
     numbers = np.array([0, 1, 2, np.iinfo(dtype).max, np.iinfo(dtype).min, np.iinfo(dtype).max - 1], dtype)
     x, y = (v.ravel() for v in np.meshgrid(numbers, numbers))
     np.testing.assert_array_equal(mapped(lambda x, y: [function(x, y)], x, y)[0], function(x, y))
@@ -259,7 +259,7 @@ def _in_a_loop(x):
 
 @pytest.mark.parametrize("function", [_divided, _gamma, _in_a_loop, lambda x: jnp.fft.fft(x * x).real])
 def test_reasons_name_the_line_of_the_user(function):
-    """Not a line of JAX or of graphax, even if the operation is in a library function or in a derivative."""
+    """They never name a line of JAX or graphax, even if the operation is in a library function or a derivative."""
     x = jnp.arange(1.0, 10.0)
     place = r"test_unroll\.py:\d+"
     assert re.search(place, gx.explain(function, x).backend.reason)
