@@ -25,7 +25,7 @@ def test_code_prints_what_is_shown(page):
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
-def test_what_is_linked_exists(page):
+def test_links_exist(page):
     assert pages.broken_links(page) == []
 
 
@@ -54,7 +54,7 @@ def test_the_index_has_every_page():
     assert {page.removeprefix("docs/") for page in pages.PAGES if page.startswith("docs/")} <= linked | {"README.md"}
 
 
-def test_the_reference_is_that_of_the_docstrings():
+def test_the_api_reference_is_up_to_date():
     assert api_reference.PATH.read_text(encoding="utf-8") == api_reference.reference(), "`make pages` writes it again"
 
 
@@ -82,7 +82,7 @@ def test_a_command_that_fails_is_noticed():
         pages.perform(["alphagrad", "search", "NoSuchTask"])
 
 
-def test_what_is_printed_is_written_down(tmp_path, monkeypatch):
+def test_output_is_inserted(tmp_path, monkeypatch):
     (tmp_path / "docs" / pages.IMAGES).mkdir(parents=True)
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     page = tmp_path / "docs/page.md"

@@ -353,7 +353,7 @@ def test_every_public_entry_has_cases():
     ("call", "kind", "message"),
     [pytest.param(*case, id=f"{name}-{number}") for name, cases in CASES.items() for number, case in enumerate(cases)],
 )
-def test_wrong_input_is_told(call, kind, message):
+def test_wrong_input_raises_a_clear_error(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, GraphaxError | TypeError | ValueError)
@@ -363,7 +363,7 @@ def test_wrong_input_is_told(call, kind, message):
 
 
 @pytest.mark.parametrize("entry", [gx.jacve, gx.value_and_jacve, gx.hessve])
-def test_what_the_function_raises_is_left_alone(entry):
+def test_errors_of_the_function_pass_through(entry):
     with pytest.raises(KeyError, match="mine"):
         entry(raising)(1.0)
     with pytest.raises(TypeError, match="incompatible shapes"):

@@ -32,7 +32,7 @@ def run(name, arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_it_solves_what_it_says(name):
+def test_examples_give_the_right_result(name):
     arguments, expected = RUNS[name]
     result = run(name, arguments)
     assert result.returncode == 0, result.stderr

@@ -17,7 +17,7 @@ def best_of(agent, task):
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_orders_cost_what_is_written(path):
+def test_orders_cost_what_the_files_say(path):
     found = json.loads(path.read_text())
     graph = get(found["task"]).graph()
     reverse = graph.cost("rev", found["counting"]).multiplications
@@ -49,7 +49,7 @@ def test_the_papers_counts_are_reached(agent, task, most):
 
 # The paper counts arrays differently. For these tasks, an agent has to beat orders that need no learning.
 @pytest.mark.parametrize("task", ["RoeFlux_3d", "random_f", "MLP", "TransformerEncoder"])
-def test_learning_beats_what_needs_none(task):
+def test_agents_beat_orders_without_learning(task):
     found, graph = best_of("alphazero", task), get(task).graph()
     others = [graph.cost(name, found["counting"]).multiplications for name in ("fwd", "rev", "markowitz")]
     assert found["multiplications"] < min(others)

@@ -76,7 +76,7 @@ def tree_in_documentation() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_module_imports_itself_by_others(package):
+def test_there_are_no_import_cycles(package):
     own = {name: {m for m in found if m in modules() and m != name and not name.startswith(f"{m}.")}
            for name, found in imports().items() if name.startswith(package)}  # fmt: skip
     try:
@@ -136,7 +136,7 @@ def test_shapes_need_no_jax():
         ("graphax.display", "explain", "graphax.explanation"),
     ],
 )
-def test_documented_paths_of_before_still_import(old, name, new):
+def test_old_documented_paths_still_import(old, name, new):
     importlib.import_module(old.partition(".")[0])
     with pytest.warns(DeprecationWarning, match=f"{new}.{name} now"):
         found = getattr(importlib.import_module(old), name)

@@ -13,7 +13,7 @@ import graphax as gx
 from graphax.symmetric import symmetric_plan
 
 
-def test_turns_are_told_before_long_calls():
+def test_notes_come_before_long_calls():
     told = []
     found = in_turns({"short": lambda: None, "long": lambda: time.sleep(0.003)}, rounds=3, note=told.append)
     assert told[:2] == ["short", "long"]
@@ -37,7 +37,7 @@ def test_a_way_of_jax_that_fails_does_not_count():
 @pytest.mark.parametrize(
     ("ours", "right"), [([5e-7, 0.0, 0.0], True), ([5e-6, 0.0, 0.0], False), ([0.0, 5e-7, 0.0], False)]
 )
-def test_an_entry_may_be_off_by_what_jax_is_off_there(ours, right):
+def test_an_entry_may_be_off_as_much_as_that_of_jax(ours, right):
     """Cancelling entries of JAX do not excuse errors in other entries."""
 
     def theirs(x):
@@ -65,7 +65,7 @@ def test_first_calls_can_be_measured_again(tmp_path, monkeypatch):
     assert len({folder.parent for folder in folders}) == 1
 
 
-def test_errors_are_judged_by_what_jax_is_off_itself():
+def test_errors_are_judged_by_those_of_jax():
     """Sums that cancel differ between compiled and uncompiled programs."""
 
     def theirs(x):

@@ -47,7 +47,7 @@ def test_infinite_entries_are_no_error():
     assert np.isfinite(found.accuracy.order)
 
 
-def test_it_is_not_computed_unless_asked_for():
+def test_it_is_only_computed_on_request():
     found = gx.explain(jnp.sin, *single(1.0))
     assert found.accuracy is None
     assert "Rounding" not in str(found)

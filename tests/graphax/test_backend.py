@@ -89,7 +89,7 @@ def test_inside_another_elimination_it_is_seen_through():
     assert_same(gx.jacve(mapped)(x), jax.jacrev(jax.vmap(inner("xla")))(x))
 
 
-def test_auto_takes_what_it_can():
+def test_auto_makes_kernels_where_possible():
     assert names(gx.jacve(many_scalars, argnums=(0, 1)), 1.0, 2.0) == {"graphax_kernel"}
     assert names(gx.jacve(scalars, argnums=(0, 1)), 1.0, 2.0) == {"graphax_unmapped"}
     assert "graphax_kernel" not in names(gx.jacve(jnp.linalg.svdvals), DISTINCT)
@@ -104,7 +104,7 @@ def quadratic(x):
 @pytest.mark.parametrize(
     ("derivative", "used"), [(lambda: gx.hessve(quadratic), 0), (lambda: gx.jacve(lambda x, y: x * y[1]), 1)]
 )
-def test_what_results_do_not_depend_on_is_not_passed(derivative, used):
+def test_unused_operands_are_not_passed(derivative, used):
     args = [array(3, seed=n) for n in range(1 if used == 0 else 2)]
     signature = jax.jit(derivative()).lower(*args).as_text().partition("@main(")[2].partition(")")[0]
     assert signature.count("%arg") == used
@@ -180,7 +180,7 @@ def test_unknown_backend(call):
         call(jnp.sin, backend="cuda")
 
 
-def test_native_names_what_it_cannot_take():
+def test_native_names_unsupported_equations():
     with pytest.raises(NativeError, match=r"does not support svd float64\[3,3\].*no rule for svd"):
         gx.jacve(jnp.linalg.svdvals, backend="native")(DISTINCT)
 
@@ -209,7 +209,7 @@ def test_auto_does_not_compile_for_long():
     assert "elements of results would take long" in gx.explain(jnp.sin, np.ones(256)).backend.reason
 
 
-def test_programs_that_xla_runs_for_one_point_are_taken_apart_only_where_they_are_mapped(monkeypatch):
+def test_programs_left_to_xla_for_one_point_are_unrolled_only_when_mapped(monkeypatch):
     """ALJAZZAF of CUTEst: unrolling 1,000 elements took four times as long as everything that JAX does."""
 
     def function(x):
@@ -228,7 +228,7 @@ def test_programs_that_xla_runs_for_one_point_are_taken_apart_only_where_they_ar
     np.testing.assert_allclose(mapped(points.T), jax.vmap(jax.jacrev(function))(points), rtol=1e-6)
 
 
-def test_a_mapped_program_that_no_kernel_can_take_is_left_to_xla(monkeypatch):
+def test_a_mapped_program_without_a_kernel_is_left_to_xla(monkeypatch):
     alone, points = jax.jit(gx.jacve(lambda x: jnp.sin(x) * x[0])), array(3, 20)
     monkeypatch.setattr(native, "unroll", lambda *args: (_ for _ in ()).throw(NativeError("no")))
     found = jax.vmap(alone)(points)

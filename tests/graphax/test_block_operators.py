@@ -110,7 +110,7 @@ def test_shapes_transposes_and_arrays(function, shape):
         same(jnp.asarray(made), want)
 
 
-def test_blocks_whose_entries_are_known_when_run_are_not_mixed_up():
+def test_blocks_whose_entries_are_known_at_run_time_are_not_mixed_up():
     function = VECTORS["lists known when run"]
     points = [np.random.default_rng(n).normal(size=7) for n in range(3)]
     a, b, c = (block_of(function, x) for x in points)

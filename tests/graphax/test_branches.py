@@ -134,7 +134,7 @@ def test_second_derivatives(number):
 
 @pytest.mark.parametrize("backend", ["xla", "native"])
 @pytest.mark.parametrize("order", ["fwd", "rev"])
-def test_what_is_not_taken_may_be_singular(order, backend):
+def test_branches_that_are_not_taken_may_be_singular(order, backend):
     """As in `jax.jacfwd`, the derivative of a branch that is not taken has no effect, even if it is not finite."""
     roots = lambda branch: lambda x: lax.cond(x[1] > 0, branch, lambda v: MATRIX @ v, jnp.sqrt(x))
     point = np.array([0.0, 1.0, 2.0, 3.0])
@@ -174,6 +174,6 @@ def test_a_batch_stays_apart():
     ],
     ids=["complex inside", "complex results", "effects"],
 )
-def test_what_falls_back(function):
+def test_fallbacks(function):
     for point in (POINT, -POINT):
         assert_same(gx.jacve(function)(point), jax.jacfwd(function)(point))

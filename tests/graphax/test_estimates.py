@@ -95,7 +95,7 @@ def test_what_a_mode_of_jax_refuses_is_eliminated(monkeypatch, mode):
     assert_same(jax.jit(gx.jacve(function))(x), other(function)(x), 1e-12)
 
 
-def test_orders_that_were_asked_for_are_kept():
+def test_requested_orders_are_kept():
     args = (array(3),)
     for order in ("rev", "markowitz"):
         asked = Pipeline(rotations(1), args, {}, Request(0), order)
@@ -129,7 +129,7 @@ def test_explanations_have_estimates_of_each_way():
         assert way in text.splitlines()[-1]
 
 
-def test_a_single_point_is_not_kept_waiting():
+def test_no_kernel_that_compiles_long_for_one_point():
     """A sum over hundreds of data has thousands of statements but few equations, which XLA compiles sooner."""
     data = np.linspace(0.1, 1.0, 400)
 

@@ -62,7 +62,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_indices_that_are_known_only_when_run(name):
+def test_indices_that_are_known_only_at_run_time(name):
     function, x, indices, _ = CASES[name]
     indices = jnp.asarray(indices)
     want = jax.jit(jax.jacfwd(function))(x, indices)

@@ -152,7 +152,7 @@ def test_counted_is_executed_in_every_step(name, order):
     each = count_arithmetic(local, free_others=True)
     step = count_arithmetic(jax.make_jaxpr(loop.body.traced.program)(*inputs), free_others=True)
     cost = graph.cost(order)
-    # The values of a loop that is passed backward are those that it is run for anyway.
+    # A loop that is passed backward runs only once, for its values and its local blocks.
     forward = all(passing.forward for _, passing in graph.plan(order).passings)
     for n, counted in enumerate((cost.multiplications, cost.additions)):
         outside = values[n] if forward else values[n] - loop.length * step[n]
@@ -212,7 +212,7 @@ def test_orders_of_bodies_nest():
 
 
 @pytest.mark.parametrize("outer", ["fwd", "rev"])
-def test_a_plan_with_orders_of_bodies_is_not_taken_for_one_without(outer):
+def test_a_plan_with_orders_of_bodies_is_not_confused_with_one_without(outer):
     graph = graph_of("a trajectory's end")
     costs = [graph.cost(with_bodies(graph, outer, inner)) for inner in ("fwd", "rev", "markowitz")]
     assert len(set(costs)) > 1

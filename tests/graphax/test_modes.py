@@ -95,7 +95,7 @@ def test_long_functions_are_passed_through_in_a_loop(monkeypatch, backend, batch
     assert_same(jax.jit(ours)(args), theirs(args))
 
 
-def test_orders_that_were_asked_for_are_eliminated():
+def test_requested_orders_are_eliminated():
     for how in ({"asked": "rev"}, {"sparse": True}):
         asked = pipeline(long_function, (array(6),), **how)
         assert asked.candidates == (asked.eliminated,)
@@ -116,14 +116,14 @@ def test_short_functions_are_eliminated_first():
     ],
     ids=["complex", "two types", "one pass", "no results"],
 )
-def test_what_has_no_passes(function, args):
+def test_functions_without_passes(function, args):
     asked = pipeline(function, args, tuple(range(len(args))))
     assert not all(Passes(asked.traced, 1, mode).is_possible for mode in MODES)
     if len(args) == 1 and np.size(args[0]) == 3 and "1j" not in str(function):
         assert_same(jax.jit(gx.jacve(function))(*args), jax.jacfwd(function)(*args))
 
 
-def test_what_moves_elements_is_no_arithmetic():
+def test_moving_elements_is_not_arithmetic():
     def moves(x):
         return jnp.concatenate([x[::-1].reshape(3, 2).T.ravel(), x]) * 2
 

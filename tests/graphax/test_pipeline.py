@@ -40,7 +40,7 @@ def calls(monkeypatch):
     return counted
 
 
-def test_nothing_is_made_before_it_is_asked_for(calls):
+def test_nothing_is_made_before_it_is_needed(calls):
     made()
     assert calls == {}
 
@@ -80,7 +80,7 @@ def test_jacve_explain_and_graphs_agree():
     assert gx.build_graph(function, *one.args, argnums=(0, 1), simplify=True) == one.graph
 
 
-def test_a_program_that_no_kernel_takes_is_traced_once(monkeypatch):
+def test_a_program_without_a_kernel_is_traced_once(monkeypatch):
     """XLA gets the equations that were traced for a kernel, and the function is not evaluated again."""
     runs = []
     accumulate = pipeline.Accumulation.__call__

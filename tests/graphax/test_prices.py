@@ -49,7 +49,7 @@ def test_loops_count_what_they_move(order):
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=10)
-def test_what_is_taken_back_never_happened(program, shuffle):
+def test_undoing_restores_everything(program, shuffle):
     args = program.arguments()
     graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
     order = list(graph.intermediates)

@@ -64,7 +64,7 @@ def test_tensorboard_gets_every_number(monkeypatch, tmp_path):
     assert not Writer.last.open
 
 
-def test_wandb_goes_on_with_the_run_of_a_folder(monkeypatch, tmp_path):
+def test_wandb_continues_the_run_of_a_folder(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=Run))
     with tracked("wandb", tmp_path / "run", {"epochs": 4}) as track:
         track(progress())

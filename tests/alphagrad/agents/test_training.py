@@ -165,7 +165,7 @@ def test_another_configuration_is_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupted_run_goes_on(unbroken, tmp_path):
+def test_an_interrupted_run_continues(unbroken, tmp_path):
     """Ctrl-C ends a run with a checkpoint in any iteration."""
     expected, expected_folder, _ = unbroken
 
@@ -181,7 +181,7 @@ def test_an_interrupted_run_goes_on(unbroken, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_from_the_network_of_another(tmp_path):
+def test_a_run_continues_from_the_network_of_another(tmp_path):
     """The games of the second run are larger. Without learning, its network stays the pretrained one."""
     agent = replace(ALPHAZERO, environments=4, simulations=2, epochs=1, network=GRAPH)
     earlier = train(tiny_graph(), agent, iterations=2, folder=tmp_path / "earlier", until_optimal=False)
@@ -201,7 +201,7 @@ def test_time_is_a_limit():
     assert (result.stopped, result.iterations) == ("seconds", 1)
 
 
-def test_what_cannot_be_trained_on():
+def test_invalid_targets():
     with pytest.raises(SearchError, match="needs a limit"):
         train(tiny_graph(), AGENT)
     with pytest.raises(SearchError, match="nothing to train on"):

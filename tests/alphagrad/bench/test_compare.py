@@ -87,6 +87,6 @@ def test_compare(tmp_path, monkeypatch):
         ({"backend": "cuda"}, "unknown backend 'cuda'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, message):
+def test_invalid_arguments_are_refused(options, message):
     with pytest.raises(gx.GraphaxError, match=message):
         alphagrad.compare(f, np.ones(3), 2, **options)

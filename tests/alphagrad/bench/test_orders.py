@@ -28,7 +28,7 @@ def test_the_paper_has_orders_for_graphs_that_are_ours(name):
         ("best", "EnzymeReaction", "alphagrad search EnzymeReaction finds one"),
     ],
 )
-def test_orders_that_there_are_not(order, name, reason):
+def test_missing_orders(order, name, reason):
     with pytest.raises(Unavailable, match=reason):
         order_of(order, (TASKS | UNSEEN)[name])
 

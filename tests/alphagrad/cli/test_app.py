@@ -134,7 +134,7 @@ def test_version():
     assert re.fullmatch(r"alphagrad \d+(\.\w+)+\n", answered("--version"))
 
 
-def test_a_reader_that_has_gone_is_no_failure():
+def test_a_closed_pipe_is_no_failure():
     command = f"{sys.executable} -m alphagrad tasks --json | true; echo ${{PIPESTATUS[0]}}"
     answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert (answer.stdout, answer.stderr) == ("141\n", "")
@@ -166,7 +166,7 @@ def test_missing_packages_are_named(absent, command):
     assert "pip install 'graphax-alphagrad[search]'" in answer.stderr
 
 
-def test_a_broken_package_is_not_taken_for_a_missing_one():
+def test_a_broken_package_is_not_reported_as_missing():
     script = (
         "import sys, types; sys.modules['numba'] = types.ModuleType('numba')\n"
         "sys.argv = ['alphagrad', 'search', 'MLP']\n"
@@ -177,7 +177,7 @@ def test_a_broken_package_is_not_taken_for_a_missing_one():
     assert answer.stderr.startswith("alphagrad: cannot import name")
 
 
-def test_main_speaks_of_warnings_in_one_line(monkeypatch, capsys):
+def test_main_prints_warnings_in_one_line(monkeypatch, capsys):
     import warnings
 
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
@@ -189,7 +189,7 @@ def test_main_speaks_of_warnings_in_one_line(monkeypatch, capsys):
     assert warnings.formatwarning("odd", UserWarning, "file", 1) == "alphagrad: odd\n"
 
 
-def test_no_arguments_are_answered_with_help():
+def test_no_arguments_print_the_help():
     assert answered() == answered("--help")
 
 
@@ -261,13 +261,13 @@ def test_the_function_of_a_task_needs_no_arguments():
     assert answered("search", "alphagrad.tasks.equations:human_heart_dipole", *FEW).startswith("78 vertices")
 
 
-def test_nothing_to_eliminate_is_answered():
+def test_nothing_to_eliminate_is_no_error():
     lines = answered("search", "mine:same", "--args", "mine:one", "--certified").splitlines()
     assert "optimal" in "\n".join(lines)
     assert float(used(lines[-3:])(2.0)) == 1.0
 
 
-def test_json_is_all_there_is():
+def test_json_is_the_only_output():
     result = alphagrad("search", "RobotArm_6DOF", "--counting", "raw", "--certified", "--json")
     assert result.stderr == ""
     found = json.loads(result.stdout)
@@ -297,7 +297,7 @@ def test_a_saved_order_is_started_from():
     assert again["value"] == best["value"]
 
 
-def test_better_orders_on_record_are_told():
+def test_better_orders_on_record_are_mentioned():
     best = json.loads(answered("search", "DoublePendulum", *MORE, "--json"))["value"]
     text = answered("search", "DoublePendulum", "--method", "presets")
     assert f"A better order is on record, with {best}. --resume starts from it.\n" in text
@@ -339,7 +339,7 @@ def test_progress_is_shown_on_terminals_only():
 @pytest.mark.parametrize(
     ("quiet", "said"), [(False, "preparing the search (compiled once per installation)…\n"), (True, "")]
 )
-def test_slow_compilation_is_told(quiet, said, monkeypatch, capsys):
+def test_slow_compilation_is_announced(quiet, said, monkeypatch, capsys):
     monkeypatch.setattr(progress_line, "NOTICE_AFTER", 0.01)
     monkeypatch.setattr(progress_line, "warm_up", lambda method: time.sleep(0.2))
     with progress_line.ProgressLine(Budget(), quiet) as line:
@@ -394,7 +394,7 @@ def test_an_interruption_with_nothing_found_is_one():
 @pytest.mark.slow
 def test_ctrl_c_during_a_proof():
     """The solver continues for a while, which once aborted the process."""
-    answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles, if that has not been done
+    answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles first, if necessary
     # Its folded counts are not proven yet.
     command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--certified", "--no-record", "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

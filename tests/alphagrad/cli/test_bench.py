@@ -57,7 +57,7 @@ def test_progress_and_silence(monkeypatch):
     assert bench(*few, "--quiet").stderr == ""
 
 
-def test_ctrl_c_prints_what_is_there(monkeypatch):
+def test_ctrl_c_prints_the_results_so_far(monkeypatch):
     def interrupted(calls, seconds, repeat, limit, tick):
         for name in calls:
             seconds[name].append(1e-3)
@@ -81,7 +81,7 @@ def test_ctrl_c_while_errors_are_computed(monkeypatch):
     assert "batch 3" not in result.stdout
 
 
-def test_an_interrupted_run_goes_on(monkeypatch, tmp_path):
+def test_an_interrupted_run_continues(monkeypatch, tmp_path):
     command = ("EnzymeReaction", "--batch", "1,2,3", "--repeat", "2", "--orders", "rev", "--peers", "none")
     usual, batches = measure.take_turns, []
 

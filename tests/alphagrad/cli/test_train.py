@@ -105,7 +105,7 @@ def test_results_are_written(enzymes):
     assert "--set network.heads=2" in found["command"]
 
 
-def test_a_finished_run_is_told_again(enzymes):
+def test_a_finished_run_is_reported_again(enzymes):
     place, command, text = enzymes
     assert answered(*command, "--folder", place / "run").splitlines()[:3] == text.splitlines()[:3]
 

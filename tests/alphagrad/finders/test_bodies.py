@@ -120,7 +120,7 @@ def test_the_same_seed_gives_the_same_orders_of_bodies(name):
     assert found(name, seed=3).order == found(name, seed=3).order
 
 
-def test_a_search_goes_on_from_orders_of_bodies():
+def test_a_search_continues_from_orders_of_bodies():
     known = found("two", seed=1)
     again = found("two", start=known.order, budget=Budget(evaluations=1), method="windows")
     assert again.value <= known.value
@@ -151,7 +151,7 @@ def test_every_objective_is_minimised(minimize):
 
 
 @pytest.mark.parametrize("method", ["auto", "presets", "exact", "anneal"])
-def test_nothing_is_proven_of_a_graph_with_loops(method):
+def test_nothing_is_proven_about_a_graph_with_loops(method):
     """Kernels count products with a loop one by one, which is more than their joint cost."""
     result = found("end", method=method)
     assert result.bound == 0

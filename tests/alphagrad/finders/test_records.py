@@ -49,7 +49,7 @@ def test_a_shelf_only_gets_better(tmp_path):
         records.write(tmp_path, made_by(order))
         costs.append(records.read(tmp_path, graph, Objective()).cost)
     assert costs == sorted(costs, reverse=True)
-    assert len(list(tmp_path.rglob("*.json"))) == 2  # the best, and the worse one that came last and is not looked at
+    assert len(list(tmp_path.rglob("*.json"))) == 2  # the best, and the worse one that came last and is not read
 
 
 def test_records_are_kept_apart_by_objective_and_graph(tmp_path):

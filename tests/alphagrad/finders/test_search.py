@@ -106,7 +106,7 @@ def test_progress_is_reported():
 
 
 @pytest.mark.parametrize("function", [lambda x: x * 2.0, lambda x: x, lambda x: jnp.floor(x), lambda x: 3.0])
-def test_nothing_to_eliminate_is_answered(function):
+def test_nothing_to_eliminate_is_no_error(function):
     result = alphagrad.search(function, 1.5)
     assert result.optimal
     assert result.order.vertices == ()

@@ -28,7 +28,7 @@ def column(position, name):
     return np.asarray(look(*position))[:, AT[name]]
 
 
-def test_what_is_gone_has_no_features(position):
+def test_eliminated_vertices_have_no_features(position):
     alive = np.asarray(legal_actions(*position))
     found = np.asarray(look(*position))
     assert np.all(found[~alive] == 0)

@@ -149,7 +149,7 @@ def test_it_plays_and_pauses(opened, driver):
     assert len(page.gone()) < 5
 
 
-def test_pointing_tells_of_vertices_and_edges(opened):
+def test_pointing_shows_vertices_and_edges(opened):
     from selenium.webdriver import ActionChains
 
     view, page = opened("MLP")

@@ -117,7 +117,7 @@ def test_tables_of_any_graph_agree(graph):
     check_algebra(graph, "folded")
 
 
-def test_tables_that_are_too_large_are_said_to_be(monkeypatch):
+def test_tables_that_are_too_large_are_reported(monkeypatch):
     monkeypatch.setattr("alphagrad.page.algebra.MOST_ENTRIES", 50)
     data = page_data(view_of("MLP"))
     assert data["algebra"] == {"unavailable": "the structures of the graph have more than 50 products and sums"}

@@ -132,6 +132,6 @@ def test_weights_decide_what_is_drawn():
         ({"inputs": 9, "outputs": 1, "intermediates": 3}, "3 are too few"),
     ],
 )
-def test_what_cannot_be_is_an_error(wrong, message):
+def test_impossible_requests_are_errors(wrong, message):
     with pytest.raises(AlphagradError, match=message):
         random_function(**{"seed": 0, **wrong})

@@ -15,7 +15,7 @@ from alphagrad.tasks import TASKS, UNSEEN, get
 ALL = TASKS | UNSEEN
 
 
-def test_tasks_are_found_by_name_in_capitals_or_not():
+def test_names_of_tasks_ignore_case():
     for name, task in ALL.items():
         assert get(name) is task
         assert get(name.upper()) is task

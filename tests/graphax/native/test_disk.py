@@ -102,7 +102,7 @@ def test_nothing_is_kept_without_room(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["much", "-1", ""])
-def test_a_size_that_is_none(monkeypatch, given):
+def test_an_invalid_size_is_an_error(monkeypatch, given):
     monkeypatch.setenv(disk.SIZE_VARIABLE, given)
     with pytest.raises(GraphaxError, match="GRAPHAX_CACHE_BYTES must be the number of bytes"):
         disk.write("a", b"code")

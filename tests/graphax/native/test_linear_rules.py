@@ -76,7 +76,7 @@ def test_qr_of_other_shapes(mode, shape):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_qr_of_numbers_whose_squares_are_none(dtype):
+def test_qr_of_numbers_whose_squares_overflow_or_vanish(dtype):
     function, limits = lambda a: list(jnp.linalg.qr(a)), np.finfo(dtype)
     for scale in (limits.max / 100, limits.tiny * 1e6):
         a = (array(7, 4, 3, seed=3) * scale).astype(dtype)
@@ -110,7 +110,7 @@ def test_what_is_not_definite_has_no_factor():
 
 @pytest.mark.parametrize("place", [(0, 0), (1, 1), (2, 0), (2, 2)])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
-def test_factors_of_what_is_no_number_are_those_of_lapack(place, value):
+def test_factors_of_nan_are_those_of_lapack(place, value):
     a = np.stack([np.eye(3) + 0.1] * 4)
     a[2:, *place] = value
     factor = lambda a: [lax.linalg.cholesky(a, symmetrize_input=False)]
@@ -171,7 +171,7 @@ def test_residuals_are_those_of_lapack(kind):
     assert errors[1] < 4 * errors[0]
 
 
-def test_larger_systems_are_taken_if_asked_for():
+def test_larger_systems_are_kernels_on_request():
     a, b = array(3, 14, 14, seed=7), array(3, 14, seed=8)
     assert_same(
         jax.jit(jax.vmap(gx.kernel(jnp.linalg.solve, backend="native")))(a, b),

@@ -29,7 +29,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_entries_by_indices_that_are_not_known(name):
+def test_entries_by_indices_known_only_at_run_time(name):
     x, i = array(9, 4, 5, seed=1), np.arange(-4, 5)
     assert_same(jax.jit(jax.vmap(natively(CASES[name])))(x, i), jax.vmap(CASES[name])(x, i), 1e-12)
 
@@ -44,7 +44,7 @@ def test_entries_by_indices_that_are_not_known(name):
         lambda x, i, mode: jax.vmap(lambda row, v: row.at[i].add(v, mode=mode))(x, x[:, :3]),
     ],
 )
-def test_numbers_are_combined_by_indices_that_are_not_known(function, mode):
+def test_numbers_are_combined_by_indices_known_only_at_run_time(function, mode):
     x, i = array(9, 4, 5, seed=1), np.random.default_rng(0).integers(-2, 4 if mode[0] == "p" else 7, (9, 3))
     way = lambda x, i: [function(x, i, mode)]
     assert_same(jax.jit(jax.vmap(natively(way)))(x, i), jax.vmap(way)(x, i), 1e-12)
@@ -137,7 +137,7 @@ def test_pivots_as_a_permutation():
     [(name, dtype) for name in ("add", "subtract", "multiply", "min", "max", "set") for dtype in (np.int32, np.float64)]
     + [("min", bool), ("max", bool)],
 )
-def test_updates_by_indices_known_only_when_run(update, dtype):
+def test_updates_by_indices_known_only_at_run_time(update, dtype):
     """Truth values are combined by logical operations."""
     x, numbers = (array(9, 4, seed=n).round(1) * 10 for n in (1, 2))
     x, numbers = ((v > 0 if dtype is bool else v).astype(dtype) for v in (x, numbers))

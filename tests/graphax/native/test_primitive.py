@@ -139,7 +139,7 @@ def test_the_way_to_write_follows_from_the_size_of_the_results(batch, way):
     assert primitive._layout(unroll(program), (True,), batch).stores is way
 
 
-def test_a_limit_of_threads_that_is_no_number(monkeypatch):
+def test_an_invalid_limit_of_threads_is_an_error(monkeypatch):
     monkeypatch.setenv(host.THREADS_VARIABLE, "many")
     with pytest.raises(GraphaxError, match=r"GRAPHAX_THREADS is how many .* but is 'many'"):
         host._most_threads()
@@ -211,7 +211,7 @@ def test_other_platforms_get_the_program(platform, kernel):
 
 
 @pytest.mark.parametrize("way", ["while_loop", "fori_loop"])
-def test_a_kernel_may_be_all_there_is_to_a_loop(way):
+def test_a_kernel_may_be_the_whole_body_of_a_loop(way):
     """XLA assumed that the results of a call are the same in all steps if the call is the whole body."""
     step = lambda state: tuple(natively(lambda x, y: [jnp.sin(x) * 0.5, jnp.cos(x) + y])(*state))
     plain = lambda state: (jnp.sin(state[0]) * 0.5, jnp.cos(state[0]) + state[1])

@@ -113,7 +113,7 @@ def test_repetitions_and_dead_code_are_gone():
         (lambda x: [lax.bitcast_convert_type(x, jnp.int32)], (np.ones(3),), "of the same size"),
     ],
 )
-def test_what_cannot_be_taken_is_named(function, args, reason):
+def test_unsupported_operations_are_named(function, args, reason):
     with pytest.raises(NativeError, match=f"does not support .*{reason}"):
         _unrolled(function, *args)
 

@@ -66,7 +66,7 @@ ADJOINTS = {"implicit": optx.ImplicitAdjoint(), "checkpoints": optx.RecursiveChe
 
 
 @pytest.mark.slow
-# Through the iterates of Dogleg, optimistix itself finds no derivative here.
+# Here, optimistix itself cannot differentiate the iterates of Dogleg.
 @pytest.mark.parametrize(
     ("name", "adjoint"),
     [*((name, "checkpoints") for name in (*ROOTS, *LEAST_SQUARES[:-1])),
