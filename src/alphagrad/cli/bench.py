@@ -43,7 +43,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure Jacobians, and compare with JAX's modes and other packages.
+    """Compare the times of Jacobians with JAX and other packages.
 
     Tasks are measured as in the paper's table 2 and its figures. A function of your own is measured at one point and at
     512, and a line of advice says whether to use graphax for it. Times are medians over rounds.

@@ -19,10 +19,10 @@ def play(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Play elimination: remove all vertices as cheaply as you can, or let an agent play.
+    """Play elimination yourself, or let an agent play.
 
-    Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts costs as it did
-    in training.
+    Eliminate all vertices as cheaply as you can. Moves are vertex numbers, read from the terminal or from standard
+    input. An agent counts costs as it did in training.
     """
     from graphax import Order
 

@@ -35,7 +35,7 @@ def search(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Search for an order, and print the Python that uses it.
+    """Search for an order, and print the line of Python that uses it.
 
     Ctrl-C ends the search with the best order so far.
     """

@@ -207,17 +207,17 @@ def test_moves_can_be_undone_and_hints_asked_for(opened):
     best = min(view.replays, key=lambda replay: replay.cost.multiplications)
     first, second, *_ = best.order
     page.click("#hint")
-    assert f"The order “{best.name}” goes on with {first}." in page.one("#game-says").text
+    assert f"The order “{best.name}” continues with {first}." in page.one("#game-says").text
     assert "Cheapest now:" in page.one("#game-says").text
     assert "hinted" in page.one(f'[data-vertex="{first}"]').get_attribute("class")
     page.click(f'[data-vertex="{first}"] circle')
     assert page.gone() == {first}
     page.press("h")
-    assert f"goes on with {second}." in page.one("#game-says").text
+    assert f"continues with {second}." in page.one("#game-says").text
     other = next(v for v in view.graph.intermediates if v not in best.order.vertices[:5])
     page.play([other])
     page.press("h")
-    assert "You have left the way" in page.one("#game-says").text
+    assert "You have left the order" in page.one("#game-says").text
     page.click("#undo")
     assert page.gone() == {first}
     assert page.one("#game-says").text == f"{other} is back."

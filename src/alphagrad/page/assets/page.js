@@ -275,7 +275,7 @@ class Page {
     if (loop) this.enter(loop.body);
     if (this.mode !== "play" || this.model.unavailable || !this.game.eliminate(vertex)) return;
     const { last } = this.game.state;
-    this.moved(this.game.over ? this.verdict() : `${vertex} is gone, for ${count(last.multiplications)}.`);
+    this.moved(this.game.over ? this.verdict() : `${vertex} is eliminated, for ${count(last.multiplications)}.`);
     const near = this.model.intermediates.filter((other) => !this.game.state.gone.has(other));
     if (walked && near.length) this.panels[0].view.focus(this.closest(vertex, near));
   }
@@ -307,7 +307,7 @@ class Page {
     const best = this.model.orders.reduce((a, b) => (b.multiplications < a.multiplications ? b : a));
     const next = this.game.nextOf(best);
     this.panels[0].view.hint([cheapest.vertex, ...(next === null ? [] : [next])]);
-    const path = next === null ? `You have left the way of the order “${best.name}”.` : `The order “${best.name}” goes on with ${next}.`;
+    const path = next === null ? `You have left the order “${best.name}”.` : `The order “${best.name}” continues with ${next}.`;
     this.say(`Cheapest now: ${cheapest.vertex}, for ${count(cheapest.price)}. ${path}`);
   }
 
