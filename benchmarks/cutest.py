@@ -196,7 +196,7 @@ def work(options: argparse.Namespace) -> None:
         else:
             try:
                 row = measured(case, without, partial(note, options.note, case.key))
-            except Exception as error:  # noqa: BLE001  whatever goes wrong is a finding
+            except Exception as error:  # noqa: BLE001  any exception is a finding
                 row = {"failed": f"{type(error).__name__}: {str(error).strip()[:300]}"}
         write(options.output, head | row)
 
@@ -260,7 +260,7 @@ def report(rows: dict[str, dict[str, Any]]) -> tuple[str, bool]:
     lines = [
         f"{len(timed):,} cases measured, {large} too large for a dense array, {len(skipped) - large} beyond JAX, "
         f"{len(failed)} failed",
-        f"geometric mean of the ratios {ratio:.2f}; first call {mean(firsts):.2f} times JAX's in the mean, "
+        f"geometric mean of the ratios {ratio:.2f}; first call {mean(firsts):.2f} times JAX's on average, "
         f"{max(firsts, default=0):.2f} at worst",
         f"{len(wrong)} not exact, {len(slow)} too slow",
     ]

@@ -143,7 +143,7 @@ def outcome_of(case: Case) -> Outcome:
     args = [jnp.asarray(arg) for arg in case.points()]
     try:
         want = _run(_with_jacobian(case, jax.jacfwd), args)
-    except Exception as error:  # noqa: BLE001  whatever JAX cannot differentiate is no case
+    except Exception as error:  # noqa: BLE001  functions that JAX cannot differentiate are not cases
         return Outcome(case.name, NO_DERIVATIVE, type(error).__name__)
     kind, reason, problem = KERNEL, "", ""
     try:

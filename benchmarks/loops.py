@@ -112,7 +112,7 @@ def main() -> int:
         print(row(name, found, ratios[-1]), flush=True)
     print(f"\nBatch {arguments.batch}, {arguments.steps} steps, {jax.default_backend()}: ratio {mean(ratios):.2f} in "
           f"the geometric mean, {min(ratios):.2f} at least; {mean(small):.2f} of those with up to 12 states; "
-          f"first calls {mean(firsts):.2f} times as long in the mean, {max(firsts):.2f} at most")  # fmt: skip
+          f"first calls {mean(firsts):.2f} times as long on average, {max(firsts):.2f} at most")  # fmt: skip
     return 0
 
 

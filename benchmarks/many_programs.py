@@ -18,7 +18,7 @@ def check_many(check: Callable[[int], None], description: str, programs: int) ->
     for done, number in enumerate(range(arguments.seed, arguments.seed + arguments.programs), 1):
         try:
             check(number)
-        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
+        except Exception as error:  # noqa: BLE001  any exception is counted, and the next program runs
             wrong += 1
             print(f"program {number}: {type(error).__name__}: {str(error).strip()[:200]!r}", flush=True)
         if done % 50 == 0:

@@ -83,7 +83,7 @@ def broken(outcomes: list[Outcome]) -> list[str]:
     lost = [outcome.name for outcome in outcomes if outcome.policy > outcome.markowitz]
     slow = statistics.fmean(outcome.milliseconds for outcome in outcomes)
     found = {
-        f"{statistics.fmean(ratios):.3f} > {MEAN} in the mean": statistics.fmean(ratios) > MEAN,
+        f"{statistics.fmean(ratios):.3f} > {MEAN} on average": statistics.fmean(ratios) > MEAN,
         f"{max(ratios):.3f} > {WORST} at worst": max(ratios) > WORST,
         f"worse than Markowitz: {', '.join(lost)}": bool(lost),
         f"{slow:.1f} ms for 100 vertices": slow >= MILLISECONDS,
@@ -96,7 +96,7 @@ def summary(outcomes: list[Outcome]) -> str:
     means = (statistics.fmean(o.ratio for o in outcomes), statistics.fmean(o.milliseconds for o in outcomes))
     markowitz = statistics.fmean(o.markowitz / o.searched for o in outcomes if o.searched)
     return (
-        f"{len(outcomes)} functions: policy / search {means[0]:.3f} in the mean, {worst.ratio:.3f} at worst "
+        f"{len(outcomes)} functions: policy / search {means[0]:.3f} on average, {worst.ratio:.3f} at worst "
         f"({worst.name}); Markowitz / search {markowitz:.3f}; {means[1]:.1f} ms for 100 vertices"
     )
 

@@ -36,7 +36,7 @@ def case_of(harness):
     """(function of its float arguments, those arguments), or None if the case is out of scope."""
     try:
         args = harness.dyn_args_maker(np.random.RandomState(0))
-    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+    except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
         return None
     floats = [n for n, arg in enumerate(args) if _is_float(arg)]
     if not floats or sum(np.size(args[n]) for n in floats) > MAX_INPUTS:
@@ -54,14 +54,14 @@ def reference(function, args, floats):
     """JAX's Jacobian by forward mode, or else by reverse mode; None if JAX has neither."""
     try:
         outputs = jax.eval_shape(function, *args)
-    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+    except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
         return None
     if sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(outputs)) > MAX_OUTPUTS:
         return None
     for mode in (jax.jacfwd, jax.jacrev):
         try:
             return mode(function, argnums=floats)(*args)
-        except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+        except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
             continue
     return None
 
@@ -96,7 +96,7 @@ def check(harness):
     function, args, floats = case
     try:
         got = gx.jacve(function, argnums=floats)(*args)
-    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+    except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
         return "fails", traceback.format_exc()
     problem = differs(got, want)
     if problem and any(

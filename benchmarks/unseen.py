@@ -77,7 +77,7 @@ def main() -> None:
     won = [1 - outcome.short / outcome.best_preset for outcome in outcomes if outcome.best_preset]
     print(f"{len(outcomes)} functions; lost to a preset: {', '.join(lost) or 'none'}")
     print(f"gap to the best known: median {statistics.median(gaps):.2%}, largest {max(gaps):.2%}")
-    print(f"better than the best preset by {statistics.mean(won):.1%} in the mean")
+    print(f"better than the best preset by {statistics.mean(won):.1%} on average")
 
 
 if __name__ == "__main__":

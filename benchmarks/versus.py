@@ -66,7 +66,7 @@ class Comparison:
 
 
 def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
-    """Seconds from a function to its results, the compiled function, and the results."""
+    """The seconds of the first call of a function, the compiled function, and its results."""
     start = time.perf_counter()
     compiled = jax.jit(function)
     results = jax.block_until_ready(compiled(*args))

@@ -255,7 +255,7 @@ CASES = {
         (lambda: train(GRAPH, AGENT, sizes=3), SearchError, "but are 3"),
         (lambda: train(GRAPH, AGENT, counting="odd"), SearchError, "unknown counting 'odd'"),
         (lambda: train(GRAPH, AGENT, minimize="peak"), AlphagradError, "cannot minimize the peak"),
-        (lambda: train(GRAPH, AGENT, folder="junk.json"), RunError, "cannot be kept in junk.json"),
+        (lambda: train(GRAPH, AGENT, folder="junk.json"), RunError, "cannot be stored in junk.json"),
     ],
     "alphagrad.AlphaZeroConfig": [
         (lambda: train(GRAPH, alphagrad.AlphaZeroConfig(simulations=-1)), SearchError, "simulations is -1"),

@@ -379,7 +379,7 @@ def settled(block: JacobianBlock) -> JacobianBlock:
 
 
 def mirrored(block: JacobianBlock) -> JacobianBlock:
-    """A block that equals its transpose up to rounding, made exactly equal wherever its structure is symmetric.
+    """A block that equals its transpose up to rounding, made exactly equal where its structure is symmetric.
 
     Of two terms that are each other's transpose, the first one counts. So does the first of two mirrored entries of a
     term that is its own transpose.

@@ -110,7 +110,7 @@ def _sum(total: JacobianBlock, new: JacobianBlock, whole: bool) -> JacobianBlock
     for one, other in ((total, new), (new, total)):
         if one.structure == operation.structure and all(map(_is_hidden, other.parts)):
             return one
-    # XLA sees through a constant that is created in place.
+    # Replace hidden parts by placeholders, because XLA would simplify constants that are created here.
     made = {part: _made(part) for part in (*total.parts, *new.parts) if _is_hidden(part)}
     result = perform(operation, *(block.mapped(lambda part: made.get(part, part)) for block in (total, new)))
     still = {id(part): hidden for hidden, part in made.items()}

@@ -161,7 +161,7 @@ def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | S
 def check_argnums(argnums: Any) -> None:
     """Raise unless ``argnums`` is a number or a tuple of numbers.
 
-    If it is an elimination order, the error tells where that belongs.
+    If it is an elimination order, the error says where to pass it.
     """
     if isinstance(argnums, (list, str)) or not isinstance(argnums, (Sequence, SupportsIndex)):
         numbers = isinstance(argnums, list) and all(isinstance(n, int) for n in argnums)

@@ -59,5 +59,5 @@ def test_noise_is_bounded():
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path / "file"))
-    with pytest.raises(GraphaxError, match=r"cannot be kept in .*GRAPHAX_CACHE"):
+    with pytest.raises(GraphaxError, match=r"cannot be stored in .*GRAPHAX_CACHE"):
         keep(Speeds())

@@ -197,7 +197,7 @@ class Bench:
     def _kept(self) -> str:
         if self.save is None or not self.save.exists():
             return "nothing was saved"
-        return f"the cases that are complete are in {self.save}, and the same command resumes the run"
+        return f"completed cases are in {self.save}, and the same command resumes the run"
 
     def _cases(self, chosen: "Sequence[Task]") -> list["Case"]:
         from ..bench.case import Case, checked_scale, of_figures, of_table

@@ -18,7 +18,7 @@ BASELINES = ("forward", "reverse", "markowitz")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended; ``found`` has a row for each task, with its order in the folder of the run."""
+    """The outcome of a run. ``found`` has a row for each task, with its order in the folder of the run."""
 
     agent: str
     folder: Path

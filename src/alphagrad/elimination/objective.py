@@ -103,5 +103,5 @@ def baselines(graph: ComputationGraph, objective: Objective) -> tuple[float, flo
     return forward, reverse, markowitz
 
 
-# What searches for the fastest order minimise first. Most additions are fused with a product, so they cost little.
+# Searches for the fastest order minimise this first. Most additions are fused with a product, so they cost little.
 FUSED = Objective(WEIGHTED, "folded", (1.0, 0.25))

@@ -64,7 +64,7 @@ class Budget:
 
 
 BudgetLike = float | Budget | Literal["certified"]
-"""How long a search may take: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal."""
+"""How long a search may take: seconds, a `Budget`, or ``"certified"`` to continue until the order is proven optimal."""
 
 
 @dataclass(frozen=True)

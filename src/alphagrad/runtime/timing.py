@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# The minimum number of runs per contender, however long they take.
+# The minimum number of runs per contender, even if they take long.
 FEWEST = 3
 
 

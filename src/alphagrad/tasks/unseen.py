@@ -26,7 +26,7 @@ def _lstm_args(scale: int = 1, seed: int = 0) -> Arguments:
 
 UNSEEN = by_name(
     on_batches("LotkaVolterra", "biology", biology.lotka_volterra_step,
-               "a Runge-Kutta step of predators and prey, by populations and parameters",
+               "a Runge-Kutta step of predators and prey, from populations and parameters",
                10.0, 5.0, 1.1, 0.4, 0.1, 0.4),
     on_batches("HodgkinHuxley", "biology", biology.hodgkin_huxley, "rates of the potential and the gates of a neuron",
                -60.0, 0.08, 0.55, 0.35, 10.0),
@@ -35,7 +35,7 @@ UNSEEN = by_name(
     on_batches("OrbitJ2", "astronomy", mechanics.orbit_acceleration, "acceleration of a satellite by an oblate planet",
                [0.9, 0.6, 0.5], 1.0, 1.08e-3),
     on_batches("NeoHookean", "mechanics", mechanics.neo_hookean_stress,
-               "stress of an elastic solid by its deformation gradient",
+               "stress of an elastic solid from its deformation gradient",
                [[1.1, 0.1, 0.05], [-0.08, 0.95, 0.12], [0.03, 0.07, 1.05]], 1.0, 5.0),
     on_batches("ElasticRod", "mechanics", mechanics.elastic_rod_tip,
                "the end of an inextensible elastic rod, and its energy",

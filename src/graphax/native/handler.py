@@ -84,7 +84,7 @@ THREAD_LIMIT, SLOTS, RECALL = "graphax_thread_limit", "graphax_slots", "graphax_
 ENTRIES, DROP = "graphax_entries", "graphax_drop"
 
 _GONE = (
-    "a kernel of graphax was dropped and cannot be loaded again, because its file is gone; compile the function anew"
+    "a kernel of graphax was dropped and cannot be loaded again, because its file is gone; compile the function again"
 )
 
 

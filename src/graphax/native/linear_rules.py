@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices, written out: what LAPACK does, with choices in place of branches."""
+"""Linear algebra of small matrices as straight-line code: LAPACK's algorithms, with selections instead of branches."""
 
 from collections.abc import Callable
 from math import prod

@@ -315,7 +315,7 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
 
 
 def _too_many(limit: int) -> LongCodeError:
-    return LongCodeError(f"more than {limit:,} statements are needed once arrays are taken apart")
+    return LongCodeError(f"more than {limit:,} statements are needed once arrays are unrolled")
 
 
 def _within(number: float, dtype: Any) -> Any:

@@ -99,7 +99,7 @@ def test_an_interrupted_run_continues(monkeypatch, tmp_path):
     stopped = bench(*command, "--save", "b.json", "--quiet")
     assert stopped.exit_code == 130
     assert stopped.stderr == (
-        "alphagrad: interrupted; the cases that are complete are in b.json, and the same command resumes the run\n"
+        "alphagrad: interrupted; completed cases are in b.json, and the same command resumes the run\n"
     )
     kept = json.loads((tmp_path / "b.json").read_text())
     assert kept["interrupted"]

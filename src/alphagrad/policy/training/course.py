@@ -45,7 +45,7 @@ class Config:
     folder: Annotated[Path, Option(help="The folder of the run.")] = Path("runs/policy")
     workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
     teachers: Annotated[int, Option(help="Number of functions with a teacher.")] = 1200
-    teacher_seconds: Annotated[float, Option(help="Seconds of search for each of them.")] = 0.4
+    teacher_seconds: Annotated[float, Option(help="Seconds of search for each function with a teacher.")] = 0.4
     states: Annotated[int, Option(help="States per lesson. A lesson is about one function.")] = 24
     rounds: Annotated[int, Option(help="Rounds of lessons. Each adds new states to those of the round before.")] = 5
     epochs: Annotated[int, Option(help="Passes over the lessons of a round.")] = 4
