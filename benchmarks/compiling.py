@@ -25,7 +25,7 @@ PROMISED = ((5_500, 1.0), (55_000, 12.0))
 
 
 def measured(joints):
-    """The number of statements, and the seconds until they exist and from then on."""
+    """The number of statements, and the seconds to plan and to compile them."""
     start = time.perf_counter()
     kernel = Pipeline(end_effector, (jnp.full(joints, 0.5, np.float32),), {}, Request(0)).kernel
     planned = time.perf_counter()

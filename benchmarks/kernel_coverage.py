@@ -209,7 +209,7 @@ def tables(outcomes: Sequence[Outcome]) -> str:
         f"With JAX {jax.__version__}, {len(kernels)} of {len(outcomes)} examples are kernels:", "",
         "| module | kernels | functions |", "|---|---|---|",
         *(f"| {module} | {len(names)} | {', '.join(names)} |" for module, names in _by_module(kernels).items()), "",
-        "The others are not, for these reasons:", "", "| why there is no kernel | functions |", "|---|---|",
+        "The other examples are not, for these reasons:", "", "| why there is no kernel | functions |", "|---|---|",
         *(f"| {reason} | {_listed(group)} |" for reason, group in by_size),
     ]  # fmt: skip
     return "\n".join(lines)

@@ -136,7 +136,7 @@ class _Reach:
     """Finds the cones of vertices. Cones number vertices from 0, in the order of the graph.
 
     ``widest`` leaves out paths that reach a vertex through narrower windows than others do. Narrow windows miss later
-    ones, and then nothing behind them would count.
+    ones, and then nothing beyond them would count.
     """
 
     def __init__(self, graph: ComputationGraph, counting: str, widest: bool = False):

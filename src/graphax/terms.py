@@ -225,7 +225,7 @@ class _Writer:
 
 
 def _waste(whole: Structure, left: Structure, right: Structure) -> int:
-    """The number of values, or of entries that repeat them, that the merged structure has in excess of the two."""
+    """The number of values, or of entries that repeat them, by which the merged structure exceeds the two."""
     stored = whole.stored - left.stored - right.stored
     return max(stored, prod(whole.sizes) - prod(left.sizes) - prod(right.sizes))
 

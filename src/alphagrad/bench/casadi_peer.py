@@ -89,7 +89,7 @@ def _symbolic(case: Case) -> Symbolic:
     try:
         statements = unroll(program, LIMIT)
     except NativeError as error:
-        raise Unavailable(f"it cannot be written in single numbers: {str(error).rpartition('): ')[2]}") from None
+        raise Unavailable(f"it cannot be unrolled to single numbers: {str(error).rpartition('): ')[2]}") from None
     symbols = [casadi.SX.sym(f"x{n}", int(x.size)) for n, x in enumerate(example)]
     # Arrays that the function closes over come first.
     held = [casadi.DM(np.asarray(x, np.float64).ravel()) for x in operands[: len(operands) - len(symbols)]]

@@ -122,7 +122,7 @@ def _arcs(cycle: tuple[int, ...]) -> Iterable[Pair]:
 
 
 def _first(arc: Pair, pairs: dict[Pair, int]) -> tuple[int, int, int]:
-    """Whether the arc holds, as a variable, its sign and a constant."""
+    """The variable that says whether the arc holds, with its sign and a constant."""
     a, b = arc
     return (pairs[a, b], 1, 0) if a < b else (pairs[b, a], -1, 1)
 

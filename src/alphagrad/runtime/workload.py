@@ -30,8 +30,11 @@ def kernel_statements(
 
 
 def workload(program: Statements) -> Workload:
-    """How much of each kind: ``arithmetic``, divisions and elementary functions by name, ``memory`` for loads and
-    stores, and ``spill`` for values beyond the registers, summed over time."""
+    """The amount of work of each kind.
+
+    The kinds are ``arithmetic``, divisions and elementary functions by name, ``memory`` for loads and stores, and
+    ``spill`` for values beyond the registers, summed over time.
+    """
     program = share_inverses(program)
     statements = program.statements
     results = [number for result in program.results for number in result]

@@ -182,7 +182,7 @@ class Emitter:
         return f"{prefix}{self._names}"
 
     def begin(self, label: str) -> None:
-        """Continue behind a label. The code before it must have ended with a jump."""
+        """Continue after a label. The code before it must have ended with a jump."""
         self.lines.append(f"{label}:")
         self.block, self._begun = label, len(self.lines)
 

@@ -240,7 +240,7 @@ def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
 
 
 def _later(u: Unrolling, columns: Sequence[list[Numbers]], n: int, before: Sequence[Callable]) -> Numbers:
-    """Whether entry n belongs behind its successor: by the first key, and where it is equal by the next one."""
+    """Whether entry n belongs after its successor: by the first key, or by the next one where keys are equal."""
     later = None
     for column, is_before in reversed(list(zip(columns, before, strict=False))):
         first, second = column[n], column[n + 1]

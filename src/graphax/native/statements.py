@@ -145,7 +145,7 @@ class StatementBuilder:
 
     @property
     def count(self) -> int:
-        """The number of statements, without numbers that are in memory anyway, of which loops may use many."""
+        """The number of statements, except numbers that are in memory, of which loops may use many."""
         return len(self.statements) - self._stored
 
     def constant(self, value: Any, dtype: Any) -> int:

@@ -93,7 +93,7 @@ def _square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 @rule("one_minus_square")
 def _one_minus_square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     one = u.constants(1, _jax.dtype(eqn.invars[0]))
-    # Written as a product, it keeps its digits where the square is close to one.
+    # The product form keeps its precision where the square is close to one.
     return u.apply("mul", u.apply("sub", one, x), u.apply("add", one, x))
 
 
