@@ -1,4 +1,4 @@
-"""Times of this checkout relative to another one, measured in turns.
+"""Times of this checkout relative to another one, measured alternately.
 
     git worktree add ../before <commit>
     python benchmarks/against.py ../before [--rounds 5] [--tasks RoeFlux_1d,RobotArm_6DOF]

@@ -4,7 +4,7 @@
 
 Operations are those of the kernel: all operations on single numbers for value, gradient and Hessian together. "Before"
 is the Jacobian of the gradient, including arithmetic on structural zeros. Times are nanoseconds per point under
-`jax.jit(jax.vmap(...))`, measured in turns; networks run for one point.
+`jax.jit(jax.vmap(...))`, measured alternately; networks run for one point.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Jacobians of loops by `graphax.jacve` and by the better mode of JAX, in turns, in float64.
+"""Jacobians of loops by `graphax.jacve` and by the better mode of JAX, measured alternately in float64.
 
     python benchmarks/loops.py [--batch 1024] [--steps 100] [--cases lorenz,gru] [--repeat 9] [--float32]
 

@@ -1,4 +1,4 @@
-"""All nonzeros of large sparse Jacobians by `graphax.jacve(sparse=True)` and by asdex, in turns, in float64.
+"""All nonzeros of large sparse Jacobians by `graphax.jacve(sparse=True)` and by asdex, measured alternately in float64.
 
     python benchmarks/sparse.py [--sizes 1e4,1e6] [--cases brusselator,heat] [--repeat 15] [--check] [--no-peer]
 

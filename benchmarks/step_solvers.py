@@ -1,4 +1,4 @@
-"""Solvers of diffrax and optimistix compared with those of `graphax.solvers`, in turns.
+"""Solvers of diffrax and optimistix compared with those of `graphax.solvers`, measured alternately.
 
     python benchmarks/step_solvers.py [--points 10000] [--threads 1] [--repeat 3] [--only robertson network bundle]
 

@@ -1,4 +1,4 @@
-"""One derivative by JAX's modes and by graphax: first calls, times in turns, and whether the numbers agree.
+"""One derivative by JAX's modes and by graphax: first calls, times of alternating calls, and whether the numbers agree.
 
 `cutest.py` and `middle.py` share this.
 """

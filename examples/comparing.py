@@ -21,7 +21,7 @@ def jacobians(function, argnums, has_aux=False):
 
 
 def race(title, solve, ways, *args, repeat=7, tolerance=1e-6):
-    """Run ``solve(jacobian, *args)`` with each Jacobian in turns. Prints a table and returns the first result."""
+    """Run ``solve(jacobian, *args)`` with the Jacobians taking turns. Prints a table and returns the first result."""
     compiled = {name: jax.jit(partial(solve, jacobian)) for name, jacobian in ways.items()}
     results = {name: jax.block_until_ready(function(*args)) for name, function in compiled.items()}
     seconds = {name: [] for name in compiled}

@@ -47,7 +47,7 @@ def concentrations(solver, temperature):
 
 
 def race(temperatures, repeat):
-    """Run both solvers in turns. Prints a table and returns their results."""
+    """Run both solvers alternately. Prints a table and returns their results."""
     ways = {"diffrax.Kvaerno5": diffrax.Kvaerno5(), "graphax.solvers.compiled": solvers.compiled(diffrax.Kvaerno5())}
     functions = {name: jax.jit(jax.vmap(lambda t, s=s: concentrations(s, t))) for name, s in ways.items()}
     results = {name: jax.block_until_ready(function(temperatures)) for name, function in functions.items()}

@@ -44,7 +44,7 @@ class Prices:
         self.products: list[dict[int, Priced]] = []
         self.sums: list[dict[int, Priced]] = []
         self._raw: list[dict[int, int]] = []
-        # By a vertex beside a loop and its edges.
+        # By a vertex next to a loop and its edges.
         self.passages: dict[tuple[int, tuple[Edge, ...]], dict[Edge, Priced]] = {}
         # The number of all of these that are known so far.
         self.known = 0
@@ -171,7 +171,7 @@ class Tally:
         return passages[vertex, edges]
 
     def _together(self, vertex: int) -> dict[Edge, ProductOperation | None]:
-        """The products at a vertex beside a loop, which all pass through the loop together."""
+        """The products at a vertex next to a loop, which all pass through the loop together."""
         known = self._prices.structures
         before = {source: known[edge] for source, edge in self.predecessors[vertex].items()}
         after = {target: known[self.predecessors[target][vertex]] for target in self.successors[vertex]}

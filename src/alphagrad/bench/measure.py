@@ -1,4 +1,4 @@
-"""A benchmark run: prepares the contenders of each case, times them in turns and compares their results."""
+"""A benchmark run: prepares the contenders of each case, times them taking turns, and compares their results."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
