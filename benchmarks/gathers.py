@@ -3,8 +3,8 @@
     python benchmarks/gathers.py [--repeat 31] [--cases skinning,kinetics]
 
 For each case it prints the median milliseconds of `jax.jit(gx.jacve(f))` and of the better of `jax.jacfwd` and
-`jax.jacrev`, measured alternately in float32, and the largest error of both against `jax.jacfwd` in float64, relative to
-the largest entry.
+`jax.jacrev`, measured alternately in float32, and the largest error of both against `jax.jacfwd` in float64, relative
+to the largest entry.
 """
 
 import argparse

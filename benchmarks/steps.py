@@ -4,8 +4,8 @@
 
 It measures an implicit step of a stiff reaction, Newton's method for 3, 6 and 12 unknowns, and linear systems alone. It
 prints nanoseconds per point for `jax.jacfwd` with `jnp.linalg.solve` under `jax.jit(jax.vmap(...))` and for the same
-function as a kernel with `jacve`, and their ratio beside the promised one. Times are the minimum of several
-alternating rounds. The last column is the time of the first call of the kernel, including compiling unless the kernel is on disk.
+function as a kernel with `jacve`, and their ratio with the promised one. Times are the minimum of several alternating
+rounds. The last column is the time of the first call of the kernel, including compiling unless the kernel is on disk.
 For linear systems it also compares residuals with LAPACK's, on random, graded and nearly singular matrices. Finally, it
 compares the normal equations of least squares with their Jacobian alone.
 """
