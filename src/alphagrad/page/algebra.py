@@ -39,7 +39,7 @@ def algebra_of(graph: ComputationGraph, counting: str, structures: StructureTabl
             and how the coefficient is computed.
     """
     if not all(s.scale is None or isfinite(s.scale) for s in graph.edges.values()):
-        return {"unavailable": "a coefficient of the graph is infinite or NaN"}
+        return {"unavailable": "a coefficient of the graph is infinite or not a number"}
     try:
         table = closed_table(graph, MOST_ENTRIES)
     except AlphagradError as error:

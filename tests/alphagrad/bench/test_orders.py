@@ -23,7 +23,7 @@ def test_the_paper_has_orders_for_graphs_that_are_ours(name):
 @pytest.mark.parametrize(
     ("order", "name", "reason"),
     [
-        ("paper", "random_g", "the paper's graph is another one"),
+        ("paper", "random_g", "the paper's graph differs from ours"),
         ("paper", "BatchedTransformer", "the paper has no order"),
         ("best", "EnzymeReaction", "alphagrad search EnzymeReaction finds one"),
     ],

@@ -141,7 +141,7 @@ def test_the_way_to_write_follows_from_the_size_of_the_results(batch, way):
 
 def test_an_invalid_limit_of_threads_is_an_error(monkeypatch):
     monkeypatch.setenv(host.THREADS_VARIABLE, "many")
-    with pytest.raises(GraphaxError, match=r"GRAPHAX_THREADS is how many .* but is 'many'"):
+    with pytest.raises(GraphaxError, match=r"GRAPHAX_THREADS must be .* but is 'many'"):
         host._most_threads()
 
 
