@@ -106,14 +106,14 @@ def test_a_stranger_among_the_records_is_set_aside(tmp_path):
 def test_a_folder_that_cannot_be_written_to_is_no_failure(tmp_path, monkeypatch):
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "locked"))
     (tmp_path / "locked").mkdir(mode=stat.S_IREAD | stat.S_IEXEC)
-    with pytest.warns(RecordWarning, match="not kept"):
+    with pytest.warns(RecordWarning, match="could not be kept"):
         alphagrad.search(TASKS["BlackScholes"], budget=FEW)
 
 
 def test_a_cache_that_is_a_file_is_no_failure(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "file"))
-    with pytest.warns(RecordWarning, match="not kept"):
+    with pytest.warns(RecordWarning, match="could not be kept"):
         alphagrad.search(TASKS["BlackScholes"], minimize=(1.0, 0.123), budget=FEW)
 
 
