@@ -42,7 +42,7 @@ class Budget:
             seconds = float(given)
         except (TypeError, ValueError):
             raise SearchError(
-                f"cannot read {given!r} as a budget; it is a number of seconds, "
+                f"cannot read {given!r} as a budget; it must be a number of seconds, "
                 f'Budget(seconds=..., evaluations=...), or "certified"'
             ) from None
         return Budget(seconds)
