@@ -1,11 +1,11 @@
-# Both commands make their own virtual environment and need nothing but Python >= 3.11, pip and make.
-#   make demo   the main job: a search for elimination orders, and the Jacobian they give checked against JAX
-#   make test   everything that is checked: style, types, tests
-#   make slow   long proofs and long training runs, which CI runs as well
-#   make gpu    tests, random programs and benchmarks on an NVIDIA GPU, with whatever Python has JAX for it:
+# All commands except make gpu create their own virtual environment. They need Python >= 3.11, pip, git and make.
+#   make demo   search for elimination orders, and check the Jacobian of the best one against JAX
+#   make test   check style, types and all tests
+#   make slow   run long proofs, long training runs and the check of the wheel
+#   make gpu    run tests, random programs and benchmarks on an NVIDIA GPU, with a Python that has JAX for it:
 #               make gpu GPU_PYTHON=python3; writes benchmarks/measured/latest.json
 #   make docs   build the documentation as a web site in site/
-#   make pages  run the pages of the documentation, and write down what they print and draw
+#   make pages  run the pages of the documentation, and insert what they print and draw
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -13,9 +13,9 @@ BIN    := $(VENV)/bin
 # A version of JAX other than the newest: make test JAX=0.11.*
 JAX    ?=
 PIN    := $(if $(JAX),'jax==$(JAX)')
-# The first one that reads dependency groups.
+# The first version that reads dependency groups.
 PIP    := pip>=25.1
-# The site is built in an environment of its own.
+# The site is built in a separate environment.
 SITE_VENV ?= .venv-docs
 
 GPU_PYTHON ?= $(BIN)/python

@@ -1,10 +1,10 @@
-"""Attack the library in eleven areas, with JAX as the oracle, and count what is wrong.
+"""Attack the library in eleven areas, with JAX as the oracle, and count wrong results.
 
     python benchmarks/adversary.py [--areas a,b] [--seconds 600] [--seed 0] [--jobs 2] [--output adversary.json]
                                    [--repros FOLDER] [--list]
     python benchmarks/adversary.py --areas AREA --seed SEED --attempt NUMBER
 
-Every attempt follows from the seed and its number alone, so the second form repeats a finding. The exit code is 1 if
+Every attempt is determined by the seed and its number, so the second form repeats a finding. The exit code is 1 if
 anything was wrong or crashed.
 """
 
@@ -19,7 +19,7 @@ from attacks.supervisor import Supervisor, chosen_areas
 
 
 class Progress:
-    """One line that changes on a terminal, one line a minute elsewhere."""
+    """One changing line on a terminal, or one line per minute elsewhere."""
 
     def __init__(self):
         self.start = self.last = time.monotonic()
@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, help="write counts and findings to this file, as JSON")
     parser.add_argument("--repros", type=Path, help="write a script for each finding to this folder")
-    parser.add_argument("--attempt", type=int, help="repeat this attempt only")
+    parser.add_argument("--attempt", type=int, help="repeat only this attempt")
     parser.add_argument("--list", action="store_true", help="print the areas")
     options = parser.parse_args()
     if options.list:
@@ -64,7 +64,7 @@ def main() -> int:
     try:
         supervisor.run()
     except KeyboardInterrupt:
-        print("interrupted; what was found until then:", file=sys.stderr)
+        print("interrupted; the findings so far:", file=sys.stderr)
     for finding in supervisor.findings:
         print(f"\n{finding.area}, attempt {finding.attempt}, {finding.verdict}: {finding.what}\n  {finding.command}")
         if options.attempt is not None:

@@ -1,11 +1,12 @@
-"""Times of this checkout as ratios to those of another one, measured in turns.
+"""Times of this checkout relative to another one, measured alternately.
 
     git worktree add ../before <commit>
     python benchmarks/against.py ../before [--rounds 5] [--tasks RoeFlux_1d,RobotArm_6DOF]
 
-For both checkouts: the import, planning (trace, plan and write the derivative program, nothing remembered), searching
-(a number of evaluations), compiling a kernel, and running it at two batch sizes on one thread. Processes take turns,
-and the fastest of all rounds counts, because the machine may be shared. Ends with 1 if a ratio is above ``--most``.
+For both checkouts, it measures the import, planning (tracing, planning and writing the derivative program, without
+caches), searching (a number of evaluations), compiling a kernel, and running it at two batch sizes on one thread.
+Processes take turns, and the fastest of all rounds counts, because the machine may be shared. The exit code is 1 if a
+ratio is above ``--most``.
 """
 
 import argparse
@@ -21,7 +22,7 @@ BATCHES = 512, 16_384
 
 
 def measured(names: list[str]) -> dict[str, float]:
-    """Seconds by what was measured, in the checkout that is imported here."""
+    """Seconds by the name of the measurement, for the checkout that is imported here."""
     start = time.perf_counter()
     import graphax as gx
 
@@ -78,7 +79,7 @@ def fastest(call, repetitions: int) -> float:
 
 
 def run(checkout: Path, tasks: str) -> dict[str, float]:
-    """What a process of its own measures in a checkout, with nothing on disk."""
+    """The measurements of a checkout, in a separate process with empty caches."""
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {
             "PYTHONPATH": str(checkout.resolve() / "src"),
@@ -95,14 +96,14 @@ def main() -> int:
     parser.add_argument("other", type=Path, help="the root of the other checkout")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tasks", default="RoeFlux_1d,RobotArm_6DOF,HumanHeartDipole,BlackScholes,RoeFlux_3d")
-    parser.add_argument("--most", type=float, default=1.1, help="the largest ratio that is no regression")
+    parser.add_argument("--most", type=float, default=1.1, help="the largest ratio that does not count as a regression")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
         print(json.dumps(measured(arguments.tasks.split(","))))
         return 0
     if not (arguments.other / "src" / "graphax").is_dir():
-        parser.error(f"{arguments.other} is no checkout: it has no src/graphax")
+        parser.error(f"{arguments.other} is not a checkout: it has no src/graphax")
     here = Path(__file__).resolve().parents[1]
     best: dict[str, dict[str, float]] = {"this": {}, "other": {}}
     for number in range(arguments.rounds):

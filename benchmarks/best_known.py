@@ -2,8 +2,8 @@
 
     python benchmarks/best_known.py [--budget 20] [TASK ...]
 
-Starts from what is on the shelf, so it can be repeated with more time; a record is only ever improved. A record is
-written again as well if the bound on it has risen.
+It starts from the orders on the shelf, so it can be repeated with more time. A record is only replaced by a better
+order, or by the same order with a higher bound.
 """
 
 import argparse

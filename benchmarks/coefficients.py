@@ -1,10 +1,10 @@
-"""The polynomials of `graphax.native.coefficients`, fitted anew.
+"""Fit the polynomials of `graphax.native.coefficients` again.
 
     python benchmarks/coefficients.py
 
-Each is interpolated at Chebyshev nodes in extended precision, which is close to the best polynomial of its degree, and
-printed with its largest error relative to the function it is part of. Needs a platform whose long double has 64 bits of
-mantissa.
+Each polynomial is interpolated at Chebyshev nodes in extended precision, which is close to the best polynomial of its
+degree. It is printed with its largest error relative to the function that it is part of. This needs a platform whose
+long double has a mantissa of 64 bits.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ PI = 4 * np.arctan(LONG(1))
 
 
 def erf(x):
-    """By a series of positive terms."""
+    """The error function, by a series of positive terms."""
     term = total = x
     for n in range(1, 120):
         term = term * 2 * x * x / (2 * n + 1)
@@ -23,7 +23,7 @@ def erf(x):
 
 
 def scaled_erfc(a):
-    """exp(a²)·erfc(a) for a ≥ 0: directly where that is exact enough, else by its continued fraction."""
+    """exp(a²)·erfc(a) for a ≥ 0: directly where that is accurate enough, otherwise by a continued fraction."""
     near = np.minimum(a, LONG(1.5))
     direct = (1 - erf(near)) * np.exp(near * near)
     far = np.maximum(a, LONG(1.5))
@@ -78,7 +78,7 @@ QUARTER = PI / 4 * LONG("1.002")
 LN2 = np.log(LONG(2)) / 2 * LONG("1.001")
 ATANH = ((np.sqrt(LONG(2)) - 1) / (np.sqrt(LONG(2)) + 1)) ** 2 * LONG("1.01")
 
-# name: function, weight that makes its error a relative one of the result, interval, degrees in single and double
+# name: function, weight that makes its error relative to the result, interval, degrees in single and double
 FITS = {
     "SIN": (_root(lambda r: (np.sin(r) / r - 1) / r**2), lambda z: z, 0, QUARTER**2, (2, 6)),
     "COS": (_root(lambda r: (np.cos(r) - 1 + r**2 / 2) / r**4), lambda z: z**2, 0, QUARTER**2, (2, 6)),

@@ -1,9 +1,9 @@
-"""How long the command line takes from the prompt to its last line, for commands that should answer at once.
+"""How long the command line takes from the prompt to its last line, for commands that should be quick.
 
     python benchmarks/command_line.py [--repeat 5]
 
-For each command it prints the fastest of a few processes and the promised time. It exits with 1 if a promise is broken.
-The search is compiled before, as it is once per installation.
+For each command it prints the time of the fastest of a few processes, and the promised time. The exit code is 1 if a
+promise is broken. The search is compiled beforehand, which happens once per installation.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""How long kernels take to compile, by their number of statements: arms of ever more joints.
+"""How long kernels take to compile, by their number of statements, for arms with more and more joints.
 
     python benchmarks/compiling.py [--joints 10,15,30,60,95]
 
 `kernel` is the time from statements to code that can be called, for vectors of float32 on this machine. `planning` is
-all before: tracing, the graph, the order, the plan and taking arrays apart. Promised are 1 s for 5,000 statements and
-12 s for 50,000.
+everything before: tracing, the graph, the order, the plan and unrolling arrays. The promise is 1 s for 5,000 statements
+and 12 s for 50,000.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PROMISED = ((5_500, 1.0), (55_000, 12.0))
 
 
 def measured(joints):
-    """Statements, and seconds before and after there are any."""
+    """The number of statements, and the seconds to plan and to compile them."""
     start = time.perf_counter()
     kernel = Pipeline(end_effector, (jnp.full(joints, 0.5, np.float32),), {}, Request(0)).kernel
     planned = time.perf_counter()

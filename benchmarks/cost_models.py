@@ -1,12 +1,12 @@
-"""Which count says most about time? Rank correlations of what orders cost with what their Jacobians take.
+"""Which count predicts time best? Rank correlations of the costs of orders with the times of their Jacobians.
 
     python benchmarks/cost_models.py [--tasks RoeFlux_1d ...] [--backend native] [--orders 20] [--seconds 20]
 
-Orders are the presets, the best on record, and that one with more and more vertices moved. A row has, for one task, how
-many times as long the slowest of them takes as the fastest, how many times as many multiplications the worst of them
-has as the best, and Spearman's correlation of each count, and of the model of this machine, with the least time of some
-rounds. All is float32, under `jax.vmap`, and kernels have one thread. The model was fitted to orders of RoeFlux_1d and
-RobotArm_6DOF; the others it has not seen.
+The orders are the presets, the best on record, and variations of that one with more and more vertices moved. A row is
+for one task. It has the ratio of the slowest to the fastest order, the ratio of the most to the fewest multiplications,
+and Spearman's correlation of each count, and of the model of this machine, with the minimum time of some rounds.
+Everything is float32, under `jax.vmap`, and kernels have one thread. The model was fitted to orders of RoeFlux_1d and
+RobotArm_6DOF, but not to the other tasks.
 """
 
 import argparse
@@ -38,7 +38,7 @@ COUNTS = {
 
 
 def orders(graph: gx.ComputationGraph, count: int) -> Iterator[gx.Order]:
-    """Good, usual and poor ones, each once."""
+    """Good, usual and poor orders, without duplicates."""
     presets = [graph.plan(name).order for name in gx.PRESETS]
     best = alphagrad.best_known(graph)
     start = list(best.vertices if best else min(presets, key=lambda order: graph.cost(order).multiplications))
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
-    # What the model is a model of.
+    # The model covers native kernels only.
     set_threads(1)
     rows = [row(name, options.backend, options.orders, options.seconds) for name in options.tasks]
     columns = ["task", "orders", "slowest/fastest", "most/fewest mul", *COUNTS, "model"]

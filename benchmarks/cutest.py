@@ -3,17 +3,17 @@
     python benchmarks/cutest.py [--only NAME ...] [--jobs 2] [--output cutest.jsonl] [--largest 4194304]
         [--patience 120] [--seconds S]
 
-Every case is compared with JAX in float64 at its start: `jax.jacfwd` and `jax.jacrev` for Jacobians, `jax.hessian` for
-Hessians. A ratio above 1 is faster than the better of them. A case that breaks a promise is measured three times.
-Errors count from 1e-8 of the largest entry on, or from what JAX itself is off in that entry where it is not compiled.
-Importing `sif2jax` takes a minute.
+Every case is compared with JAX in float64 at its starting point: with `jax.jacfwd` and `jax.jacrev` for Jacobians, and
+with `jax.hessian` for Hessians. A ratio above 1 is faster than the better of these. A case that breaks a promise is
+measured three times. An error counts if it is above 1e-8 of the largest entry, and above the difference between JAX's
+compiled and uncompiled results for that entry. Importing `sif2jax` takes a minute.
 
-The jobs are processes with an even share of the cores each. Before its first case a process computes a small derivative
-in every way, so that no case pays for what is done once per process: JAX's start, and that of LLVM.
+The jobs are processes that share the cores evenly. Before its first case, a process computes a small derivative in
+every way, so that no case pays for the start of JAX and LLVM.
 
-A way that takes longer than ``--patience`` seconds is stopped. A mode of JAX is left out of that case then; ours has
-failed. A case for which JAX has no mode left is skipped. ``--seconds`` stops the run. What is in the output is not
-measured again, so the same command continues a run that was stopped.
+A way that takes longer than ``--patience`` seconds is stopped. If it is a mode of JAX, the case continues without that
+mode; if it is ours, the case has failed. A case for which JAX has no mode left is skipped. ``--seconds`` stops the run.
+Cases in the output are not measured again, so the same command continues a stopped run.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from versus import OURS, compare, forget, mean
 TOLERANCE = 1e-8
 TRACING, TOO_LARGE = "tracing", "too large for a dense array"
 MEASUREMENTS = 3
-# What is promised: how slow a long call may be, how much slower a short one, and what is long.
+# The promises: the least ratio of a long call, the seconds that a short call may be slower, and the limit between both.
 SLOWEST, SLOWER_BY, LONG = 0.9, 5e-6, 50e-6
 MEAN, FIRST_MEAN, FIRST_WORST = 1.5, 1.5, 3.0
 
@@ -70,7 +70,7 @@ def _root() -> Path:
 
 
 def problems(only: Sequence[str] | None) -> list[Any]:
-    """All problems, or some by name. Each is made where it is defined: importing the whole package takes a minute."""
+    """All problems, or some by name. These are imported one by one, because importing the package takes a minute."""
     if not only:
         import sif2jax
 
@@ -88,7 +88,7 @@ def problems(only: Sequence[str] | None) -> list[Any]:
 
 
 def _modules(root: Path) -> dict[str, str]:
-    """The modules of all classes. Some are defined twice; the package has the one that its folder imports."""
+    """The modules of all classes. If a class is defined twice, the one that its folder imports counts."""
     defined, imported = {}, {}
     for path in root.glob("cutest/_*/*.py"):
         folder, text = f"sif2jax.cutest.{path.parent.name}", path.read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def _objective(problem: Any, y: Any) -> Any:
 
 
 def derivatives(case: Case) -> dict[str, Callable]:
-    """JAX's ways to a derivative, and ours."""
+    """JAX's ways to compute a derivative, and ours."""
     import jax
 
     import graphax as gx
@@ -135,13 +135,13 @@ def derivatives(case: Case) -> dict[str, Callable]:
 
 
 def measured(case: Case, without: Sequence[str], at: Callable[[str], None]) -> dict[str, Any]:
-    """The row of a case, leaving out some ways of JAX; ``at`` is told what is being done."""
+    """The row of a case, without some ways of JAX. ``at`` is called with each step."""
     import jax
 
     ways = {name: way for name, way in derivatives(case).items() if name not in without}
     for _ in range(MEASUREMENTS):
         forget()
-        # What tracing the function itself leaves behind is there for everyone.
+        # Trace the function once, so that its caches are the same for every way.
         at(TRACING)
         jax.eval_shape(case.function, case.start)
         found = compare(ways, [case.start], TOLERANCE, note=at)
@@ -155,7 +155,7 @@ def measured(case: Case, without: Sequence[str], at: Callable[[str], None]) -> d
 
 
 def warm_up() -> None:
-    """Compute small derivatives in every way, one of them as a kernel."""
+    """Compute small derivatives in every way, including one as a kernel."""
     import jax
     import jax.numpy as jnp
 
@@ -181,7 +181,7 @@ def work(options: argparse.Namespace) -> None:
     known = done(options.output)
     found = cases(options.only)
     warm_up()
-    # Looking through all objects of `sif2jax` for garbage takes longer than most cases.
+    # Collecting garbage among all objects of `sif2jax` takes longer than most cases.
     gc.collect()
     gc.freeze()
     for number, case in enumerate(found):
@@ -196,18 +196,18 @@ def work(options: argparse.Namespace) -> None:
         else:
             try:
                 row = measured(case, without, partial(note, options.note, case.key))
-            except Exception as error:  # noqa: BLE001  whatever goes wrong is a finding
+            except Exception as error:  # noqa: BLE001  any exception is a finding
                 row = {"failed": f"{type(error).__name__}: {str(error).strip()[:300]}"}
         write(options.output, head | row)
 
 
 def is_final(row: dict[str, Any]) -> bool:
-    """Whether a case is done with; other rows only say what to leave out of it."""
+    """Whether a row is the result of a case. Other rows only say which ways to leave out."""
     return not row.keys().isdisjoint(("ratio", "failed", "skipped"))
 
 
 def blamed(output: Path, step: Step, reason: str) -> None:
-    """Write down that a shard had to be stopped, or died, at a way of a case."""
+    """Record that a shard died, or had to be stopped, at a way of a case."""
     row: dict[str, Any] = {"case": step.case}
     if step.way == OURS:
         row["failed"] = reason
@@ -224,7 +224,7 @@ def write(path: Path, row: dict[str, Any]) -> None:
 
 
 def done(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows so far; of several for one case, the last."""
+    """The rows so far. If a case has several, the last one counts."""
     if not path.exists():
         return {}
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -232,9 +232,9 @@ def done(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def supervise(options: argparse.Namespace) -> bool:
-    """Run the shards; whether they have finished."""
+    """Run the shards. Returns whether they have finished."""
     with tempfile.TemporaryDirectory() as folder:
-        # Kernels of earlier runs would hide what compiling them takes.
+        # Kernels cached by earlier runs would hide compile times.
         os.environ["GRAPHAX_CACHE"] = folder
 
         def command(shard: int, notes: Path) -> list[str]:
@@ -260,7 +260,7 @@ def report(rows: dict[str, dict[str, Any]]) -> tuple[str, bool]:
     lines = [
         f"{len(timed):,} cases measured, {large} too large for a dense array, {len(skipped) - large} beyond JAX, "
         f"{len(failed)} failed",
-        f"geometric mean of the ratios {ratio:.2f}; first call {mean(firsts):.2f} times JAX's in the mean, "
+        f"geometric mean of the ratios {ratio:.2f}; first call {mean(firsts):.2f} times JAX's on average, "
         f"{max(firsts, default=0):.2f} at worst",
         f"{len(wrong)} not exact, {len(slow)} too slow",
     ]
@@ -285,8 +285,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--output", type=Path, default=Path("cutest.jsonl"))
     parser.add_argument("--largest", type=int, default=1 << 22, help="entries of a dense derivative")
-    parser.add_argument("--patience", type=float, default=120, help="seconds that one way of one case may take")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so long")
+    parser.add_argument("--patience", type=float, default=120, help="the maximum seconds for one way of one case")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this many seconds")
     parser.add_argument("--shard", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--note", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

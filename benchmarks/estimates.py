@@ -1,9 +1,9 @@
-"""Where estimates of run time are furthest from the truth: functions of middle size, one point, each way by itself.
+"""Where estimates of run time are furthest from the truth, for functions of middle size and each way to run them.
 
     python benchmarks/estimates.py [--only NAME ...] [--batch 1]
 
-For each way the microseconds that were estimated and measured, and in the end the largest ratios of the two. Estimates
-are compared with each other, so what matters is whether the quickest way is the one that they say.
+It prints the estimated and measured microseconds of each way, and finally the largest ratios of the two. graphax only
+compares estimates with each other, so what matters is whether they identify the fastest way.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SHORT = [name for name in MIDDLE if not name.endswith(("_15", "_30", "Dynamics_7
 
 
 def estimated(task, points):
-    """Estimates of all ways, by name."""
+    """The estimates of all ways, by name."""
     args = [jnp.asarray(x, jnp.float32) for x in task.arguments()]
     pipeline = Pipeline(task.function, args, {}, Request(task.argnums))
     kernel = kernel_of(pipeline.program, pipeline.traced.args)

@@ -1,8 +1,8 @@
-"""How many moves of VertexGame a device makes in a second.
+"""How many moves of VertexGame a device makes per second.
 
     python benchmarks/game.py [TASK ...] [--batch 1 64 1024] [--counting raw] [--repeat 3]
 
-Random orders are played from beginning to end, all games of a batch at once, in one compiled scan.
+It plays random orders from beginning to end, all games of a batch at once, in one compiled scan.
 """
 
 import argparse
@@ -18,7 +18,7 @@ play_batch = jax.jit(jax.vmap(play, (None, 0)))
 
 
 def steps_per_second(tables: GameTables, batch: int, repeat: int) -> float:
-    """The best of some runs, after one that compiles."""
+    """The best of several runs, after a run that compiles."""
     rng = np.random.default_rng(0)
     size = tables.sizes.intermediates
     orders = jax.device_put(np.stack([rng.permutation(size) for _ in range(batch)]).astype(np.int32))

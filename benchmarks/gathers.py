@@ -2,8 +2,9 @@
 
     python benchmarks/gathers.py [--repeat 31] [--cases skinning,kinetics]
 
-For each case the median milliseconds of `jax.jit(gx.jacve(f))` and of the better one of `jax.jacfwd` and `jax.jacrev`,
-in turns, in float32, and the largest error of both against `jax.jacfwd` in float64, relative to the largest entry.
+For each case it prints the median milliseconds of `jax.jit(gx.jacve(f))` and of the better of `jax.jacfwd` and
+`jax.jacrev`, measured alternately in float32, and the largest error of both against `jax.jacfwd` in float64, relative
+to the largest entry.
 """
 
 import argparse
@@ -22,7 +23,7 @@ Case = tuple[Callable[[Any], Any], np.ndarray, bool]
 
 
 def skinning(rng: np.random.Generator) -> Case:
-    """A hand of 22 bones and 26 parameters: 544 vertices, each moved by four bones, of which 800 are picked."""
+    """A hand with 22 bones, 26 parameters and 544 vertices. Four bones move each vertex; 800 vertices are picked."""
     bones, vertices, fingers = 22, 544, 5
     weights = np.zeros((vertices, bones))
     near = np.argsort(rng.random((vertices, bones)), 1)[:, :4]
@@ -31,7 +32,7 @@ def skinning(rng: np.random.Generator) -> Case:
     picked = rng.integers(0, vertices, 800)
 
     def turns(axis, angles):
-        """Rotations about an axis, one for each angle."""
+        """Rotations about an axis, one per angle."""
         cos, sin, one, zero = jnp.cos(angles), jnp.sin(angles), jnp.ones_like(angles), jnp.zeros_like(angles)
         about_first = jnp.array([[one, zero, zero], [zero, cos, -sin], [zero, sin, cos]])
         return jnp.moveaxis(jnp.roll(about_first, (axis, axis), (0, 1)), (0, 1), (-2, -1))

@@ -1,11 +1,12 @@
-"""How near a GPU gets to the time it takes to move the operands and the Jacobian once, and how far JAX is from it.
+"""How close kernels and JAX get to the time that a GPU needs to move the operands and the Jacobian once.
 
     python benchmarks/gpu.py [--only "HLLC" ...] [--batch 8388608] [--output FILE]
 
 The bandwidth is that of a copy of 1 GiB, measured in the same run. Calls are queued, so that times are those of the
-device and not of starting it; contenders take turns, and times are medians, in float32. Scalar tasks have the best
-orders on record, functions of arrays the default. `load` is the time from statements to a kernel that can be launched,
-`compiled` that of JAX's `jacfwd`, from its trace on; errors are against float64, ours and `jacrev`'s.
+device, without the time to start work on it. Contenders take turns, and times are medians, in float32. Scalar tasks use
+the best orders on record, and functions of arrays the default order. `load` is the time from statements to a kernel
+that can be launched, and `compiled` the time that `jax.jacfwd` takes to compile once it is traced. Errors are those of
+`jacve` and `jax.jacrev` against float64.
 """
 
 import argparse
@@ -37,7 +38,7 @@ POINTS_COMPARED = 4096
 
 @dataclass(frozen=True)
 class Work:
-    """A function, what it is differentiated by, in which order, and points."""
+    """A function, the arguments to differentiate with respect to, an order, and points."""
 
     name: str
     function: object
@@ -48,7 +49,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Row:
-    """Milliseconds, and what follows from them."""
+    """The milliseconds of one function, and what follows from them."""
 
     name: str
     points: int
@@ -90,7 +91,7 @@ HEAD = (
 
 
 def medians(calls):
-    """Milliseconds of each (function, arguments)."""
+    """The median milliseconds of each (function, arguments)."""
     seconds = {name: [] for name in calls}
     queued = {}
     for turn in range(ROUNDS + 1):
@@ -118,7 +119,7 @@ def spread(point, batch, seed):
 
 
 def works(only, batch):
-    """What to measure, one after the other."""
+    """Yield the functions to measure."""
     for name in (*SCALAR, *CASES):
         if only and not any(part in name for part in only):
             continue
@@ -132,21 +133,21 @@ def works(only, batch):
 
 
 def loading(work):
-    """The statements of a kernel, what the driver says of it, and how long it takes to load it."""
+    """The statements of a kernel, the driver's report about it, and the seconds to load it."""
     jacobian = gx.jacve(work.function, order=work.order, argnums=work.argnums)
     single = [jnp.zeros(x.shape[1:], x.dtype) for x in work.points]
     statements = kernel_of(lambda *x: jax.tree.leaves(jacobian(*x)), single).statements
     marks = (False,) * (len(statements.inputs) - len(single)) + (True,) * len(single)
     start = time.perf_counter()
     code = threads.thread_code(statements, marks)
-    # The driver keeps what it has compiled by its text.
+    # The driver caches compiled code by its text.
     text = code.text + f"; {time.time_ns()}\n"
     module = cuda.load(ptx.ptx(text, cuda.GPU.target))
     return statements.operations, module, time.perf_counter() - start
 
 
 def errors(mapped, points):
-    """Of ours and of JAX's, against float64."""
+    """The errors of `jacve` and of JAX against float64."""
     some = [x[:POINTS_COMPARED] for x in points]
     with jax.enable_x64(True):
         exact = jax.tree.leaves(mapped["jacrev"](*[np.float64(x) for x in some]))

@@ -1,4 +1,4 @@
-"""Functions of small arrays from different fields, as users write them: what `gpu.py` measures beside the tasks."""
+"""Functions of small arrays from different fields, as users write them. `gpu.py` measures them, besides the tasks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from alphagrad.tasks.middle_functions import end_effector, inverse_dynamics
 
 @dataclass(frozen=True)
 class ArrayCase:
-    """A function of one array, a point for it, and how many points to take."""
+    """A function of one array, an example point, and the number of points to measure."""
 
     function: Callable
     point: np.ndarray
@@ -28,13 +28,13 @@ def rotation(w):
 
 
 def turned(q, v):
-    """A vector turned by a quaternion."""
+    """A vector rotated by a quaternion."""
     t = 2 * jnp.cross(q[1:], v)
     return v + q[0] * t + jnp.cross(q[1:], t)
 
 
 def camera(x):
-    """Where a point is seen: rotation, translation, focal length, two distortions, the point."""
+    """The image of a point, from rotation, translation, focal length, two distortions and the point."""
     p = rotation(x[:3]) @ x[9:12] + x[3:6]
     p = -p[:2] / p[2]
     r = p @ p
@@ -75,7 +75,7 @@ def hllc(x):
 
 
 def preintegration(x):
-    """Five samples of an inertial sensor: orientation, velocity and position by them and by the biases."""
+    """Orientation, velocity and position, from five samples of an inertial sensor and the biases."""
     q, velocity, position = x[:4], x[4:7], x[7:10]
     gyro = jnp.asarray(np.linspace(-0.3, 0.4, 15).reshape(5, 3), x.dtype)
     accelerations = jnp.asarray(np.cos(np.arange(15.0)).reshape(5, 3), x.dtype)
@@ -107,7 +107,7 @@ def atoms(x):
 
 
 def hyperelastic(x):
-    """The stress of a compressible rubber by its deformation."""
+    """The stress of a compressible rubber, from its deformation."""
     f = jnp.eye(3, dtype=x.dtype) + x.reshape(3, 3)
     j = jnp.dot(f[0], jnp.cross(f[1], f[2]))
     inverse = jnp.stack([jnp.cross(f[1], f[2]), jnp.cross(f[2], f[0]), jnp.cross(f[0], f[1])]) / j
@@ -131,7 +131,7 @@ def kinetics(x):
 
 
 def quadrotor(x):
-    """The dynamics of a quadrotor: position, quaternion, velocity, rates, four thrusts."""
+    """The dynamics of a quadrotor, from position, quaternion, velocity, rates and four thrusts."""
     q, v, w, thrust = x[3:7], x[7:10], x[10:13], x[13:]
     acceleration = turned(q, jnp.stack([0 * q[0], 0 * q[0], jnp.sum(thrust)])) - jnp.asarray([0, 0, 9.81], x.dtype)
     inertia = jnp.asarray([0.01, 0.012, 0.02], x.dtype)
@@ -149,7 +149,7 @@ def quadrotor(x):
 
 
 def bicycle(x):
-    """A car with tyres by the magic formula: speed, slip, yaw rate, heading, place, steering, drive."""
+    """A car with Pacejka tyres, from speed, slip, yaw rate, heading, position, steering and drive."""
     vx, vy, r, heading, _, _, steering, drive = x
     front, rear = steering - jnp.arctan2(vy + 1.2 * r, vx), -jnp.arctan2(vy - 1.4 * r, vx)
     forces = [4000 * jnp.sin(1.4 * jnp.arctan(8 * a - 0.2 * (8 * a - jnp.arctan(8 * a)))) for a in (front, rear)]
@@ -174,7 +174,7 @@ def magnetic_flux(x):
 
 
 def neuron(x):
-    """Hodgkin and Huxley's equations: voltage and three gates, by these and by six constants."""
+    """The Hodgkin-Huxley equations: rates of voltage and three gates, from these and six constants."""
     v, m, h, n = x[:4]
     gna, gk, gl, ena, ek, el = x[4:]
     am, bm = 0.1 * (v + 40) / (1 - jnp.exp(-(v + 40) / 10)), 4 * jnp.exp(-(v + 65) / 18)
@@ -185,7 +185,7 @@ def neuron(x):
 
 
 def epidemic(x):
-    """Susceptible, infected and recovered people of eight ages that meet each other."""
+    """Susceptible, infected and recovered people in eight age groups with contacts between them."""
     s, i, r = x.reshape(3, 8)
     meeting = jnp.asarray(np.exp(-0.3 * np.abs(np.subtract.outer(np.arange(8), np.arange(8)))), x.dtype)
     force = s * (meeting @ i) / (1 + jnp.sum(i))
@@ -193,7 +193,7 @@ def epidemic(x):
 
 
 def option(x):
-    """The price of a call by Black and Scholes with smile, its delta and its vega."""
+    """The Black-Scholes price of a call with a volatility smile, its delta and its vega."""
     spot, strike, rate, time, a, b, c = x
     moneyness = jnp.log(strike / spot)
     vol = a + b * moneyness + c * moneyness**2
@@ -207,7 +207,7 @@ def option(x):
 
 
 def implicit_newton(x):
-    """Two steps of Newton's method for three equations with three parameters, Jacobian and solve written by hand."""
+    """Two steps of Newton's method for three equations with three parameters, with a Jacobian and solve by hand."""
     y, p = x[:3], x[3:]
     for _ in range(2):
         residual = jnp.stack(
@@ -219,7 +219,7 @@ def implicit_newton(x):
 
 
 def pendulums(x):
-    """Accelerations of a double pendulum on a cart, by state and constants."""
+    """Accelerations of a double pendulum on a cart, from its state and constants."""
     a, b, da, db, m1, m2, l1, l2, g, u = x
     d = a - b
     common = 2 * m1 + m2 - m2 * jnp.cos(2 * d)

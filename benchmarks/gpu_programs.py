@@ -1,9 +1,9 @@
-"""The adversary's random programs as kernels, on a GPU and on the CPU: their Jacobians agree to rounding.
+"""Compare the adversary's random programs as kernels on a GPU and on the CPU: Jacobians must agree up to rounding.
 
     python benchmarks/gpu_programs.py [--programs 2000] [--seed 0] [--jobs 8]
 
-Statements are the same on both, and one in three programs is in single precision. Numbers may differ by what the
-arithmetic of a program makes of the last bit of its arguments.
+The statements are the same on both, and one in three programs is in single precision. Results may differ as much as
+they do when arguments change in their last bit.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SLACK = 64
 
 
 def random_function(seed):
-    """A function of flat arguments to a list, and points for it; None if there is nothing to differentiate."""
+    """A function from flat arguments to a list, and points for it; None if there is nothing to differentiate."""
     rng = np.random.default_rng((seed, 17))
     shapes = {name: random_shape(rng) for name in NAMES[: int(rng.integers(1, 4))]}
     body = random_body(rng, shapes, int(rng.integers(1, 9)))
@@ -44,11 +44,11 @@ def random_function(seed):
 
 
 def agree(got, want, nudged, dtype):
-    """True if numbers are as close as those of arguments of a dtype that differ in their last bits."""
+    """True if numbers are as close as results of arguments that differ in their last bits."""
     unit = np.finfo(dtype).eps
     for a, b, c in zip(*(jax.tree.leaves(x) for x in (got, want, nudged)), strict=True):
         a, b, c = (np.asarray(x, np.float64) for x in (a, b, c))
-        # Arguments are about one, and so are the terms of what comes out as zero.
+        # Arguments are about one, and so are terms that cancel to zero.
         scale = np.max(np.abs(b), initial=1.0, where=np.isfinite(b))
         close = np.abs(a - b) <= SLACK * (np.abs(c - b) + unit * (np.abs(b) + scale))
         if not np.all(close | (a == b) | (np.isnan(a) & np.isnan(b)) | ~np.isfinite(c)):
@@ -57,7 +57,7 @@ def agree(got, want, nudged, dtype):
 
 
 def check(seed):
-    """Whether the kernels of a program agree; None where it is no kernel."""
+    """Whether the kernels of a program agree; None if it does not become a kernel."""
     found = random_function(seed)
     if found is None:
         return None
@@ -68,18 +68,18 @@ def check(seed):
         if extra or kernel.reason_for_xla_on_gpu:
             return None
     except (NativeError, TypeError):
-        # No kernel, or no program: it was made for double precision.
+        # The program does not become a kernel, or is only valid in double precision.
         return None
     mapped = jax.jit(jax.vmap(kernel))
     here = [jax.device_put(x, jax.devices("cpu")[0]) for x in points]
     got, want = mapped(*points), mapped(*here)
     nudged = mapped(*[jax.device_put(np.nextafter(x, np.inf, dtype=x.dtype), jax.devices("cpu")[0]) for x in points])
-    # Results in double precision may come of arguments in single precision.
+    # Results in double precision may depend on arguments in single precision.
     return agree(got, want, nudged, points[0].dtype)
 
 
 def shard(first, programs):
-    """Check some programs, and print how many were right, wrong, or no kernels."""
+    """Check some programs, and print how many were right, wrong, or not kernels."""
     jax.config.update("jax_enable_x64", True)
     right = wrong = other = 0
     for number, seed in enumerate(range(first, first + programs)):

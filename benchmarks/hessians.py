@@ -2,9 +2,9 @@
 
     python benchmarks/hessians.py [--cases mlp,wood] [--batch 4096] [--repeat 9] [--float32]
 
-Operations are those of the kernel: all that is done to single numbers for values, gradient and Hessian together.
-"Before" is the Jacobian of the gradient, with arithmetic on structural zeros counted. Times are nanoseconds per point
-under `jax.jit(jax.vmap(...))`, in turns; networks run for one point.
+Operations are those of the kernel: all operations on single numbers for value, gradient and Hessian together. "Before"
+is the Jacobian of the gradient, including arithmetic on structural zeros. Times are nanoseconds per point under
+`jax.jit(jax.vmap(...))`, measured alternately; networks run for one point.
 """
 
 import argparse
@@ -25,13 +25,13 @@ from graphax import _jax
 from graphax.labelled import nothing_told_apart
 from graphax.native.unroll import unroll
 
-# Long programs are counted, however long they would take to compile.
+# Long programs are counted too, although they would take long to compile.
 MOST = 4_000_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A function to one number, example arguments, and what to differentiate by."""
+    """A function that returns one number, example arguments, and the arguments to differentiate with respect to."""
 
     function: Callable
     args: tuple[Any, ...]
@@ -114,7 +114,7 @@ def operations(function: Callable, args: Sequence[Any], zeros_spared: bool = Tru
 
 
 def times(case: Case, args: Sequence[Any], batch: int, repeat: int) -> list[float]:
-    """Nanoseconds a point: by JAX, by two Jacobians, and by `hessve`."""
+    """Nanoseconds per point: by JAX, by two Jacobians, and by `hessve`."""
     ways = [jax.hessian(case.function, case.argnums), twice(case, "auto"), gx.hessve(case.function, case.argnums)]
     points = batch if case.mapped else 1
     if case.mapped:

@@ -1,10 +1,11 @@
-"""A Newton step for a tridiagonal system: its Jacobian and the solution of a linear system with it.
+"""A Newton step for a tridiagonal system: its Jacobian, and the solution of a linear system with this Jacobian.
 
     python benchmarks/implicit.py [--size 1e5] [--dense-size 2000] [--repeat 15]
 
-Nonlinear diffusion by the method of lines, one implicit step in float64. By graphax: `value_and_jacve(sparse=True)` and
-`lineax.linear_solve` in one jitted function. By asdex: its jitted Jacobian, then `scipy.sparse.linalg.spsolve`. Dense,
-at a smaller size: `jax.jacfwd` and `jnp.linalg.solve` in one jitted function. Ways that are compared take turns.
+The system is nonlinear diffusion by the method of lines, with one implicit step in float64. With graphax, the step is
+`value_and_jacve(sparse=True)` and `lineax.linear_solve` in one jitted function. With asdex, it is a jitted Jacobian and
+then `scipy.sparse.linalg.spsolve`. The dense step, at a smaller size, is `jax.jacfwd` and `jnp.linalg.solve` in one
+jitted function. Compared steps take turns.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import graphax as gx
 
 
 def residual(new: Any, old: Any) -> Any:
-    """How far a state is from being the next one."""
+    """The residual of a state as the next state."""
     flux = (1 + new[1:] ** 2 + new[:-1] ** 2) * (new[1:] - new[:-1])
     return new - old - 0.1 * jnp.diff(flux, prepend=0.0, append=0.0)
 

@@ -38,7 +38,7 @@ MODULES: tuple[tuple[ModuleType, examples.Examples], ...] = (
     (jax.nn, examples.NN),
     (jax.scipy.special, examples.SPECIAL),
 )
-# The shapes of arguments by the names of parameters. Whole numbers are not differentiated.
+# The shapes of arguments by the names of parameters. Integers are not differentiated.
 KINDS: dict[str, tuple[int, ...]] = {
     "x": (4,), "y": (4,), "z": (4,), "p": (4,), "v": (3,), "m": (3, 3), "w": (3, 4), "s": (), "t": (),
     "n": (), "i": (2,), "k": (4,), "j": (4,),
@@ -47,7 +47,7 @@ WHOLE, POSITIVE = frozenset("nikj"), frozenset("p")
 # A function without an example is tried with these arguments.
 TRIED = ("x", "m", "xy", "mv", "xyz", "s")
 TOLERANCE = 1e-9
-# JAX computes these in single precision in part. Errors are about 1e-6 of the largest entry, and of small ones 1e-3.
+# JAX computes parts of these in single precision. Errors are about 1e-6 of the largest entry, or 1e-3 of small entries.
 ROUGH = {"jax.nn.dot_product_attention": 1e-3}
 # A line of the examples, or the one that calls a function without an example.
 OWN_LINE = re.compile(r"kernel_(examples|coverage)\.py:\d+")
@@ -78,7 +78,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What ran a function, why no kernel did, and what is wrong with the result."""
+    """Whether a kernel ran a function, the reason if not, and what is wrong with the result."""
 
     name: str
     kind: str
@@ -139,11 +139,11 @@ def case_of(name: str, function: Callable, example: Callable | None) -> Case | O
 
 
 def outcome_of(case: Case) -> Outcome:
-    """Runs an example as a kernel, or else by XLA, and compares it with JAX."""
+    """Run an example as a kernel, or else by XLA, and compare it with JAX."""
     args = [jnp.asarray(arg) for arg in case.points()]
     try:
         want = _run(_with_jacobian(case, jax.jacfwd), args)
-    except Exception as error:  # noqa: BLE001  whatever JAX cannot differentiate is no case
+    except Exception as error:  # noqa: BLE001  functions that JAX cannot differentiate are not cases
         return Outcome(case.name, NO_DERIVATIVE, type(error).__name__)
     kind, reason, problem = KERNEL, "", ""
     try:
@@ -181,12 +181,12 @@ def _problems(case: Case, got: Any, want: Any) -> list[str]:
 
 
 def short(error: gx.NativeError) -> str:
-    """The reason of an error, without the equation and its line."""
-    return re.sub(r"^the native backend cannot take .*?(?:\)|\]): ", "", str(error)).partition(", only float32")[0]
+    """The reason in an error, without the equation and its line."""
+    return re.sub(r"^the native backend does not support .*?(?:\)|\]): ", "", str(error)).partition(", only float32")[0]
 
 
 def difference(got: np.ndarray, want: np.ndarray, tolerance: float = TOLERANCE) -> str:
-    """What is wrong with a result. Where JAX has NaN, any number is right, because derivatives may be finite there."""
+    """What is wrong with a result. Where JAX has NaN, any number is right, because the derivative may be finite."""
     if got.shape != want.shape:
         return f"its shape is {got.shape} instead of {want.shape}"
     scale = np.max(np.abs(want), initial=1.0, where=np.isfinite(want))
@@ -198,7 +198,7 @@ def difference(got: np.ndarray, want: np.ndarray, tolerance: float = TOLERANCE) 
 
 
 def tables(outcomes: Sequence[Outcome]) -> str:
-    """The tables of the page: the kernels by module, and everything else by reason."""
+    """The tables of the page: kernels by module, and other functions by reason."""
     kernels = [outcome for outcome in outcomes if outcome.kind == KERNEL]
     others: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -209,7 +209,7 @@ def tables(outcomes: Sequence[Outcome]) -> str:
         f"With JAX {jax.__version__}, {len(kernels)} of {len(outcomes)} examples are kernels:", "",
         "| module | kernels | functions |", "|---|---|---|",
         *(f"| {module} | {len(names)} | {', '.join(names)} |" for module, names in _by_module(kernels).items()), "",
-        "The others are not, for these reasons:", "", "| why there is no kernel | functions |", "|---|---|",
+        "The other examples are not, for these reasons:", "", "| why there is no kernel | functions |", "|---|---|",
         *(f"| {reason} | {_listed(group)} |" for reason, group in by_size),
     ]  # fmt: skip
     return "\n".join(lines)

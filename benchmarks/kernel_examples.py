@@ -1,6 +1,6 @@
-"""Examples for `kernel_coverage.py`: the functions that need arguments of their own, and the names that have none.
+"""Examples for `kernel_coverage.py`: functions that need special arguments, and names without an example.
 
-The names of an example's parameters say which arguments it takes, see `KINDS` there.
+The names of the parameters of an example select its arguments; see `KINDS` there.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from jax import lax
 
 Examples = Mapping[str, Callable]
 KNOWN, TWICE = np.array([2, 0]), np.array([1, 3, 1])
-# JAX differentiates products at known indices only if it is told that none is repeated.
+# JAX differentiates products at known indices only with `unique_indices=True`.
 UNIQUE = {"unique_indices": True}
 
 NUMPY: Examples = {

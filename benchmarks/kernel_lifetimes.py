@@ -1,10 +1,10 @@
-"""Memory and files of a process that makes one kernel after the other and forgets them.
+"""Memory and files of a process that makes one kernel after another and drops them.
 
     python benchmarks/kernel_lifetimes.py [--kernels 10000] [--cache-bytes 16777216]
 
-Every kernel has a constant of its own, as those of a program do that closes over a new parameter in each step. Prints
-the resident memory beyond that of the first kernels, the loaded kernels and the bytes on disk; ends with 1 if memory
-grew by more than 200 MB or the folder is larger than its limit.
+Every kernel has another constant, as in a program that closes over a new parameter in each step. It prints the resident
+memory in addition to that of the first kernels, the number of loaded kernels, and the bytes on disk. The exit code is 1
+if memory grew by more than 200 MB or the folder is larger than its limit.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def _measured(kernels: int, folder: Path, limit: int) -> int:
-    # After the environment is set, which is read when graphax needs it.
+    # Import graphax after setting the environment variables that it reads.
     import jax
     import jax.numpy as jnp
     import numpy as np

@@ -1,9 +1,9 @@
-"""Order search on a sparse graph of 100,000 vertices: time to a greedy order, what the budget adds, and memory.
+"""Order search on a sparse graph of 100,000 vertices: time to a greedy order, later improvements, and memory.
 
     python benchmarks/large.py [--vertices 100000] [--budget 30]
 
-The graph is a random program: every value is computed from one or two of the few values before it, inputs enter and
-outputs leave at regular distances. It is made directly, without tracing a function.
+The graph is a random program: every value is computed from one or two of the last few values, and inputs and outputs
+are at regular distances. The graph is made directly, without tracing a function.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def random_graph(intermediates: int, ends: int, reach: int, seed: int) -> Comput
 
 
 def peak_memory() -> float:
-    """Gigabytes that this process has used at most."""
+    """The peak memory of this process, in gigabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 

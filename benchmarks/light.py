@@ -1,9 +1,9 @@
-"""How long graphax takes before any number is computed.
+"""How long graphax takes before it computes any number.
 
     python benchmarks/light.py [--equations 1000] [--repeat 1] [--only scalar_chain]
 
-For functions of about N equations: the time to trace, plan and emit the derivative program (cold: no cached partial
-derivatives), and the time XLA takes to compile it, beside the same for `jax.jacrev` and `jax.jacfwd`.
+For functions of about N equations, it prints the time to trace, plan and emit the derivative program (without cached
+partial derivatives), and the time that XLA takes to compile it, compared with `jax.jacrev` and `jax.jacfwd`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from graphax.rule import clear_caches
 
 
 def scalar_chain(equations):
-    """Many scalars, each of a few earlier ones: the kind of graph elimination is for."""
+    """Many scalars, each computed from a few earlier ones: the kind of graph that elimination is made for."""
     operations = [
         lambda a, b: jnp.sin(a),
         lambda a, b: a * b,
@@ -57,7 +57,7 @@ def deep_network(equations):
 def vector_loops(equations):
     """Elementwise work on vectors, with slices and sums, as in a discretised equation.
 
-    A quarter of the size: XLA takes minutes to compile this kind of program, in whichever mode it is differentiated.
+    It has a quarter of the size, because XLA takes minutes to compile such programs, in any mode of differentiation.
     """
     steps = equations // 60
 
@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--equations", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--only", help="measure this function only")
+    parser.add_argument("--only", help="measure only this function")
     options = parser.parse_args()
     print(
         f"{'function':14} {'equations':>9} {'program':>20} {'emit [s]':>9} {'compile [s]':>12} {'compile / jacrev':>17}"

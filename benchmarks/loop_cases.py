@@ -1,4 +1,4 @@
-"""Functions with loops, as users have them: integrators, recurrent networks, filters, iterations and rollouts."""
+"""Functions with loops, as users write them: integrators, recurrent networks, filters, iterations and rollouts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from jax import lax
 
 @dataclass(frozen=True)
 class Case:
-    """A function, a point for it, what to differentiate by, and which argument has a value for each point of a batch.
+    """A function, an example point, the arguments to differentiate with respect to, and the batched argument.
 
-    ``states`` is how many numbers are carried.
+    ``states`` is the number of carried numbers.
     """
 
     function: Callable[..., Any]
@@ -34,7 +34,7 @@ def lorenz(y, p):
 
 
 def oscillators(y, p):
-    """Van der Pol's, and one that it drives."""
+    """Van der Pol's oscillator, and a second one that it drives."""
     a, b, c, d = y
     return jnp.stack([b, p[0] * (1 - a * a) * b - a + 0.1 * c, d, -p[1] * c - p[2] * d + jnp.sin(a)])
 
@@ -167,7 +167,7 @@ def network(cell, matrices: int, by: str, rng: np.random.Generator, steps: int) 
 
 
 def hidden_by_inputs(rng: np.random.Generator, steps: int) -> Case:
-    """All hidden states of a network by all of its inputs."""
+    """All hidden states of a network, as a function of all its inputs."""
     weights = rng.normal(size=(1, 8, 12)) * 0.3
 
     def states(sequence):
@@ -188,7 +188,7 @@ def _pendulum(mean):
 
 
 def extended_kalman(rng: np.random.Generator, steps: int) -> Case:
-    """The mean of an extended Kalman filter of a pendulum, by the noises that it assumes and by where it starts."""
+    """The mean of an extended Kalman filter of a pendulum, from the assumed noises and the initial state."""
 
     def filtered(noises, start, measured):
         def step(carry, z):
@@ -205,7 +205,7 @@ def extended_kalman(rng: np.random.Generator, steps: int) -> Case:
 
 
 def unscented_kalman(rng: np.random.Generator, steps: int) -> Case:
-    """The same by sigma points, with the Cholesky factor of two by two written out."""
+    """The same with sigma points, and an explicit Cholesky factor of a 2 × 2 matrix."""
 
     def filtered(noises, start, measured):
         def step(carry, z):
@@ -230,11 +230,11 @@ def unscented_kalman(rng: np.random.Generator, steps: int) -> Case:
     return Case(filtered, (np.array([0.1, 0.5]), rng.normal(size=2), rng.normal(size=steps)), 6, (0, 1), batched=1)
 
 
-# Iterations of unknown length, branches, loops in loops
+# Iterations of unknown length, branches, nested loops
 
 
 def newton(rng: np.random.Generator, steps: int) -> Case:
-    """Two circles that meet, by their centres and radii, until the residual is small."""
+    """The intersection of two circles from their centres and radii, iterated until the residual is small."""
 
     def meeting(p):
         def residual(x):
@@ -254,7 +254,7 @@ def newton(rng: np.random.Generator, steps: int) -> Case:
 
 
 def fixed_point(rng: np.random.Generator, steps: int) -> Case:
-    """The state that a network of six units settles in, by its inputs."""
+    """The state that a network of six units converges to, from its inputs."""
     weights = rng.normal(size=(6, 6)) * 0.2
 
     def settled(x):
@@ -269,7 +269,7 @@ def fixed_point(rng: np.random.Generator, steps: int) -> Case:
 
 
 def contact(rng: np.random.Generator, steps: int) -> Case:
-    """A ball that falls and bounces off the floor, by where it starts and by the stiffness of the floor."""
+    """A ball that falls and bounces off the floor, from its initial state and the stiffness of the floor."""
 
     def rolled_out(start, floor):
         def step(state, _):
@@ -289,7 +289,7 @@ def contact(rng: np.random.Generator, steps: int) -> Case:
 
 
 def nested(rng: np.random.Generator, steps: int) -> Case:
-    """Control that is held while ten small steps are taken."""
+    """A control that is held constant during ten small steps."""
 
     def driven(start, controls):
         def held(y, u):

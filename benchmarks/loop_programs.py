@@ -1,12 +1,14 @@
-"""Random programs with loops, against `jax.jacfwd` in float64: forward, backward, in random orders, dense and sparse,
-and mapped over points, where loops are kernels.
+"""Compare random programs with loops with `jax.jacfwd` in float64.
+
+They are differentiated forward, backward and in random orders, dense and sparse, and mapped over points, where loops
+are kernels.
 
     python benchmarks/loop_programs.py [--programs 2000] [--seed 0]
 
-Scans with and without carries, sequences, constants and outputs; of no step, of one, reversed, nested; with integer and
-boolean carries, with branches, gathers by carried integers and inner `jax.vmap`. Within them are loops that go on while
-a condition holds, alone or mapped over rows, and choices between branches of unlike structures. Each program follows
-from its seed.
+The programs are scans with and without carries, sequences, constants and outputs; scans of no step or one step,
+reversed and nested; with integer and boolean carries, branches, gathers by carried integers, and inner `jax.vmap`. They
+contain loops with a condition, alone or mapped over rows, and choices between branches with different structures. Each
+program is determined by its seed.
 """
 
 import sys
@@ -27,7 +29,7 @@ LENGTHS = (0, 1, 1, 2, 3, 5)
 
 
 def random_program(seed: int) -> tuple[Function, tuple[np.ndarray, ...]]:
-    """A function of three arrays, and a point for it."""
+    """A function of three arrays, and an example point."""
     rng = np.random.default_rng(seed)
     shapes = [tuple(int(n) for n in rng.choice((1, 2, 3), int(rng.integers(0, 3)))) for _ in range(2)]
     length = int(rng.choice(LENGTHS))
@@ -37,7 +39,7 @@ def random_program(seed: int) -> tuple[Function, tuple[np.ndarray, ...]]:
 
 
 def _loop(rng: np.random.Generator, known: list[Any], sequence: Any, depth: int) -> list[Any]:
-    """A random scan over a sequence, or over nothing, of values that begin as functions of known ones."""
+    """A random scan, with or without a sequence, whose carries start as functions of known values."""
     salt, count = int(rng.integers(1 << 31)), int(rng.integers(0, 3))
     length, over = sequence.shape[0], sequence if rng.random() < 0.7 else None
     start = [known[int(rng.integers(len(known)))] * 0.5 for _ in range(count)]
@@ -57,7 +59,7 @@ def _loop(rng: np.random.Generator, known: list[Any], sequence: Any, depth: int)
 
     (last, _), outputs = lax.scan(body, (start, plain), over, length=length, reverse=reverse)
     results = [*last, *outputs] or [known[0]]
-    # What comes after a loop decides from which side it is passed.
+    # The code after a loop decides in which direction derivatives pass it.
     return [jnp.sum(r * r) if rng.random() < 0.3 else jnp.sin(r) if rng.random() < 0.5 else r for r in results]
 
 
@@ -95,7 +97,7 @@ def _operation(rng: np.random.Generator, pool: list[Any], fixed: list[Any], dept
 
 
 def _choice(rng: np.random.Generator, a: Any, b: Any) -> Any:
-    """One of some branches: diagonal, dense, zero, a loop, another choice, a masked one."""
+    """A choice between several branches: diagonal, dense, zero, a loop, another choice, or masked."""
     branches = [
         jnp.sin,
         lambda v: v * jnp.sum(v) + jnp.mean(b),
@@ -113,7 +115,7 @@ def _mapped_while(a: Any, b: Any, most: int) -> Any:
 
 
 def _while(a: Any, b: Any, most: int) -> Any:
-    """A loop of at most so many steps, which depends on the values."""
+    """A while loop whose number of steps depends on the values, up to a limit."""
 
     def step(carry):
         value, total, count = carry
@@ -132,7 +134,7 @@ def check(seed: int) -> None:
     numbers = (0, 1, 2)
     want = jax.jit(jax.jacfwd(function, numbers))(*points)
     if max((float(np.max(np.abs(leaf), initial=0.0)) for leaf in jax.tree.leaves(want)), default=0.0) > 1e6:
-        # Of a loop that blows up, rounding is all there is to compare.
+        # If a loop blows up, there is nothing but rounding to compare.
         return
     graph = gx.build_graph(function, *points, argnums=numbers)
     mixed = [int(v) for v in np.random.default_rng(seed).permutation(graph.intermediates)]

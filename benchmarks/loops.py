@@ -1,11 +1,12 @@
-"""Jacobians of loops by `graphax.jacve` and by the better mode of JAX, in turns, in float64.
+"""Jacobians of loops by `graphax.jacve` and by the better mode of JAX, measured alternately in float64.
 
     python benchmarks/loops.py [--batch 1024] [--steps 100] [--cases lorenz,gru] [--repeat 9] [--float32]
 
-For each case of which the name holds one of those given: milliseconds of a call under `jax.jit` (and `jax.vmap` over
-``--batch`` points, where that is more than one) by `jax.jacfwd`, `jax.jacrev` and `jacve`, the ratio of the better of
-these to ours, seconds of the first call, and temporary memory of ours beside `jax.jacrev`'s by XLA's own analysis. A
-mode that JAX lacks (backward through `while`) or that would take more than ``--most`` GB is left out.
+For each case, it prints the milliseconds of a call under `jax.jit` (and under `jax.vmap` over ``--batch`` points, if
+that is more than one) for `jax.jacfwd`, `jax.jacrev` and `jacve`; the ratio of the better of JAX's modes to `jacve`;
+the seconds of the first call; and the temporary memory of `jacve` and `jax.jacrev`, by XLA's own analysis. ``--cases``
+selects cases by parts of their names. Modes that JAX lacks (backward through `while`), or that would take more than
+``--most`` GB, are left out.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import graphax as gx
 
 
 def functions(case: Case, batch: int) -> tuple[dict[str, Callable], tuple[np.ndarray, ...]]:
-    """The Jacobian by each way, and arguments."""
+    """The Jacobian in each way, and arguments."""
     ways = {name: getattr(jax, name)(case.function, case.argnums) for name in ("jacfwd", "jacrev")}
     ways["jacve"] = gx.jacve(case.function, case.argnums)
     args = case.args
@@ -37,7 +38,7 @@ def functions(case: Case, batch: int) -> tuple[dict[str, Callable], tuple[np.nda
 
 
 def started(way: Callable, args: Any, most: float) -> tuple[Callable, float, float] | None:
-    """A compiled function, the seconds that took, and its temporary memory in MB; None where there is none."""
+    """A compiled function, the seconds to compile it, and its temporary memory in MB, or None."""
     start = time.perf_counter()
     try:
         compiled = jax.jit(way).lower(*args).compile()
@@ -51,7 +52,7 @@ def started(way: Callable, args: Any, most: float) -> tuple[Callable, float, flo
 
 
 def measured(case: Case, batch: int, repeat: int, most: float) -> dict[str, tuple[float, float, float]]:
-    """By way: milliseconds of a call, seconds of the first one, and MB; calls take turns."""
+    """By way: milliseconds of a call, seconds of the first call, and memory in MB. Calls take turns."""
     ways, args = functions(case, batch)
     found = {name: made for name, way in ways.items() if (made := started(way, args, most)) is not None}
     results = {name: compiled(*args) for name, (compiled, _, _) in found.items()}
@@ -111,7 +112,7 @@ def main() -> int:
         print(row(name, found, ratios[-1]), flush=True)
     print(f"\nBatch {arguments.batch}, {arguments.steps} steps, {jax.default_backend()}: ratio {mean(ratios):.2f} in "
           f"the geometric mean, {min(ratios):.2f} at least; {mean(small):.2f} of those with up to 12 states; "
-          f"first calls {mean(firsts):.2f} times as long in the mean, {max(firsts):.2f} at most")  # fmt: skip
+          f"first calls {mean(firsts):.2f} times as long on average, {max(firsts):.2f} at most")  # fmt: skip
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Checking many random programs, one after the other: what `moves`, `loop_programs` and `solve_programs` share."""
+"""Checks many random programs, one after another. `moves`, `loop_programs` and `solve_programs` share this module."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ import jax
 
 
 def check_many(check: Callable[[int], None], description: str, programs: int) -> int:
-    """Run a check for each of many seeds, as the command line says; the exit code is 1 if any of them failed."""
+    """Run a check for many seeds, given on the command line. The exit code is 1 if any of them failed."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--programs", type=int, default=programs)
     parser.add_argument("--seed", type=int, default=0)
@@ -18,7 +18,7 @@ def check_many(check: Callable[[int], None], description: str, programs: int) ->
     for done, number in enumerate(range(arguments.seed, arguments.seed + arguments.programs), 1):
         try:
             check(number)
-        except Exception as error:  # noqa: BLE001  whatever goes wrong is counted, and the next program is tried
+        except Exception as error:  # noqa: BLE001  any exception is counted, and the next program runs
             wrong += 1
             print(f"program {number}: {type(error).__name__}: {str(error).strip()[:200]!r}", flush=True)
         if done % 50 == 0:

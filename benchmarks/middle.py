@@ -3,13 +3,14 @@
     python benchmarks/middle.py [--only NAME ...] [--batches 1,64,4096] [--calls 1] [--together 1]
         [--output FILE]
 
-With `--calls 100` a hundred calls are made in one program, as a solver makes them, and times are those of one of them:
-a call from Python takes 5 µs on a CPU and 30 to 40 µs on a GPU, whatever it does. A step of a loop takes 10 µs there;
-with `--together 5` it has five calls, which takes XLA five times as long to compile. `floor` is a program of XLA's that
-only writes results of the same shapes, and `of floor` how many times as fast as JAX that is.
+With `--calls 100`, one program makes a hundred calls, as a solver does, and times are per call. A call from Python
+takes 5 µs on a CPU and 30 to 40 µs on a GPU, whatever it does. A step of a loop takes 10 µs on a GPU; with `--together
+5` it contains five calls, which XLA takes five times as long to compile. `floor` is an XLA program that only writes
+results of the same shapes, and `of floor` says how many times as fast as JAX it is.
 
-A ratio above 1 is faster than the better one of `jax.jacfwd` and `jax.jacrev`; all run under `jax.jit`, in float32, and
-under `jax.vmap` for more than one point. Errors are against JAX in float64, ours and that of JAX's better mode.
+A ratio above 1 is faster than the better of `jax.jacfwd` and `jax.jacrev`. Everything runs under `jax.jit` in float32,
+and under `jax.vmap` for more than one point. Errors are those of `jacve` and of JAX's better mode, against JAX in
+float64.
 """
 
 import argparse
@@ -40,7 +41,7 @@ COLUMNS = (
 
 
 def measured(case, calls=1, together=1):
-    """What one case takes; one that is slow is measured again before that is believed."""
+    """The times of one case. A slow case is measured again to confirm the result."""
     task = case.task
     args = [jnp.asarray(x) for x in case.points]
     jacobians = {"jacfwd": jax.jacfwd, "jacrev": jax.jacrev, OURS: gx.jacve}
@@ -66,7 +67,7 @@ def measured(case, calls=1, together=1):
 
 
 def floor_of(way, args, calls, together):
-    """Seconds of a call that writes one number to all results that a way returns."""
+    """Seconds of a call that writes one number to all results of a way."""
     shapes = jax.eval_shape(way, *args)
 
     def nothing(*args):

@@ -1,10 +1,10 @@
-"""Random programs that move entries about, against `jax.jacfwd` in float64, dense and sparse, in random orders.
+"""Compare random programs that move entries with `jax.jacfwd` in float64, dense and sparse, in random orders.
 
     python benchmarks/moves.py [--programs 10000] [--seed 0]
 
-Slices, pads (negative and interior), rolls, concatenations, reshapes, reversals, strided windows, gathers, scatters,
-masks, sorts and sparse constants, over ranks 0 to 4, with empty axes and axes of size one; half of all indices are
-known only when run. Each program follows from its seed alone.
+The programs contain slices, pads (negative and interior), rolls, concatenations, reshapes, reversals, strided windows,
+gathers, scatters, masks, sorts and sparse constants, of ranks 0 to 4, with empty axes and axes of size one. Half of all
+indices are known only at run time. Each program is determined by its seed.
 """
 
 import sys
@@ -25,7 +25,7 @@ MOST = 64
 
 
 def random_program(seed: int) -> tuple[Callable[[Any, Any], Any], np.ndarray]:
-    """A function of one array and of a zero, which hides indices until it is run, and a point for it."""
+    """A function of one array and of a zero, which hides indices until run time, and an example point."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.choice(SIZES, int(rng.integers(0, 5))))
     while prod(shape) > MOST:

@@ -1,10 +1,11 @@
-"""How fast the native backend is, beside JAX's two modes and beside the floor.
+"""How fast the native backend is, compared with JAX's two modes and with the floor.
 
     python benchmarks/native.py [--batch 65536] [--repeat 31] [--only RoeFlux_1d ...]
 
-The floor of a task is a jitted function with the same inputs and outputs, each output an input times a constant: what
-handing back the Jacobian costs by itself. Functions take turns, and a row is made of medians, so ratios mean more than
-times where the machine is shared. Everything is float32, under `jax.jit` and `jax.vmap`, with the best order on record.
+The floor of a task is a jitted function with the same inputs and outputs, in which each output is an input times a
+constant. It measures the cost of returning the Jacobian. Functions take turns, and a row consists of medians, so on a
+shared machine ratios are more reliable than times. Everything is float32, under `jax.jit` and `jax.vmap`, with the best
+order on record.
 """
 
 import argparse
@@ -28,22 +29,22 @@ SCALAR = ("RoeFlux_1d", "RobotArm_6DOF", "HumanHeartDipole", "PropaneCombustion"
 LOOPED = ("RoeFlux_1d", "RobotArm_6DOF")
 SMALL_BATCH = 512
 SCAN_STEPS = 1000
-# Calls of a turn where orders are compared: what they differ in is arithmetic.
+# The number of calls per turn when orders are compared, which differ only in arithmetic.
 TOGETHER = 8
-# Seconds that one measurement takes at most.
+# The maximum seconds of one measurement.
 LIMIT = 60.0
 BEST, REVERSE = "best/native", "rev/native"
 
 
 def medians(calls, repeat):
-    """Milliseconds of each call; they take turns."""
+    """The median milliseconds of each call. Calls take turns."""
     seconds = {name: [] for name in calls}
     take_turns(calls, seconds, repeat, LIMIT, lambda turn: None)
     return {name: 1e3 * Timing.of(times).median for name, times in seconds.items()}
 
 
 def several(call):
-    """Calls one after the other, which find the caches as they left them."""
+    """Several calls in a row, so that each finds the caches as the one before left them."""
 
     def together():
         for _ in range(TOGETHER):
@@ -53,7 +54,7 @@ def several(call):
 
 
 def looped(jacobian):
-    """A thousand Jacobians, each at points moved by the one before; every entry at every point counts."""
+    """A thousand Jacobians, each at points that all entries of the previous Jacobian have moved."""
     mapped = jax.vmap(jacobian)
 
     def step(points, _):
@@ -65,7 +66,7 @@ def looped(jacobian):
 
 
 def compile_time(operations=1000):
-    """Seconds from statements to machine code, for a chain of about so many operations."""
+    """Seconds from statements to machine code, for a chain of about this many operations."""
     from graphax import _jax
     from graphax.native.host import host, machine_code
     from graphax.native.memory import PointLayout
@@ -123,7 +124,7 @@ def report_loop(name, repeat):
 
 
 def finished(function, args):
-    """A call that returns when the results are there; compiled."""
+    """A compiled call that returns when the results are ready."""
 
     def call():
         jax.block_until_ready(function(*args))

@@ -1,10 +1,10 @@
-"""What `order="auto"` gains by refining the best preset, and what that takes.
+"""What `order="auto"` gains by refining the best preset, and how long that takes.
 
     python benchmarks/orders.py [--generated 20] [--search 3] [--largest 1000] [--only NAME ...]
 
-Every function is planned in a process of its own, since structures that one function has met are known to the next.
-A line has multiplications of the best preset, of auto and of a search, and milliseconds: of the presets, of refining,
-and the share that this is of the estimated time of a first call. Graphs with more vertices than ``--largest`` are not
+Every function is planned in its own process, because caches of structures would help later functions. A line has the
+multiplications of the best preset, of auto and of a search, the milliseconds for the presets and for refining, and the
+share of refining in the estimated time of the first call. Graphs with more vertices than ``--largest`` are not
 searched. The search minimises operations, as auto does.
 """
 
@@ -43,7 +43,7 @@ class Outcome:
     estimated: float
 
     def gain(self, which: int) -> float:
-        """What auto takes of the best preset, by operations (0) or multiplications (1)."""
+        """The cost of auto relative to the best preset, in operations (0) or multiplications (1)."""
         return self.auto[which] / self.preset[which] if self.preset[which] else 1.0
 
     @property
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def graph_named(name: str) -> ComputationGraph:
-    """The graph that `jacve` works on, common subexpressions removed."""
+    """The graph that `jacve` works on, without common subexpressions."""
     known = TASKS | UNSEEN | MIDDLE | SCIENTIFIC
     return known[name].graph(simplify=True) if name in known else graph_of(name)
 
@@ -102,7 +102,7 @@ def line(outcome: Outcome) -> str:
 
 
 def mean(ratios: Iterable[float]) -> float:
-    """The geometric mean of those that are not zero."""
+    """The geometric mean of all ratios that are not zero."""
     logs = [math.log(ratio) for ratio in ratios if ratio]
     return math.exp(statistics.fmean(logs)) if logs else 1.0
 

@@ -1,11 +1,11 @@
-"""Does the shipped policy play functions it has never seen? One answer, against Markowitz and seconds of search.
+"""How well the shipped policy plays functions that it has never seen, compared with Markowitz and with a search.
 
     python benchmarks/policy.py [--generated 100] [--seconds 3] [--countings raw folded] [--only NAME ...]
 
-Prints a line for each function: what Markowitz's order, the policy's answer and the search cost, the ratio of the
-last two, and the milliseconds of the answer once its structures are known. None of the functions was trained on. Exits
-with 1 if a promise is broken: in the mean at most 1.05 times the cost of the search, 1.25 times at worst, never worse
-than Markowitz, and less than 20 ms for 100 vertices in the mean.
+For each function, it prints the costs of the Markowitz order, of the policy's answer and of the search, the ratio of
+the last two, and the milliseconds of the answer once its structures are known. The policy was not trained on any of
+these functions. The exit code is 1 if a promise is broken: on average at most 1.05 times the cost of the search, at
+worst 1.25 times, never worse than Markowitz, and on average less than 20 ms for 100 vertices.
 """
 
 import argparse
@@ -39,12 +39,12 @@ class Outcome:
 
     @property
     def ratio(self) -> float:
-        """What the answer costs, relative to the search. A function may need no multiplication at all."""
+        """The cost of the answer relative to the search. A function may need no multiplication at all."""
         return self.policy / self.searched if self.searched else 1.0 + self.policy
 
     @property
     def milliseconds(self) -> float:
-        """For 100 vertices; smaller graphs get as many moves, so they count as they are."""
+        """The milliseconds per 100 vertices. Smaller graphs get as many moves, so their time counts as it is."""
         return 1e5 * self.seconds / max(100, self.vertices)
 
     @staticmethod
@@ -67,7 +67,7 @@ def graph_named(name: str) -> ComputationGraph:
 
 
 def timed(problem: Problem) -> float:
-    """Seconds of an answer; Markowitz's order is found again, too."""
+    """Seconds of an answer, including the time to find the Markowitz order again."""
     network, best = shipped(), float("inf")
     for _ in range(3):
         preset_vertices.cache_clear()
@@ -83,7 +83,7 @@ def broken(outcomes: list[Outcome]) -> list[str]:
     lost = [outcome.name for outcome in outcomes if outcome.policy > outcome.markowitz]
     slow = statistics.fmean(outcome.milliseconds for outcome in outcomes)
     found = {
-        f"{statistics.fmean(ratios):.3f} > {MEAN} in the mean": statistics.fmean(ratios) > MEAN,
+        f"{statistics.fmean(ratios):.3f} > {MEAN} on average": statistics.fmean(ratios) > MEAN,
         f"{max(ratios):.3f} > {WORST} at worst": max(ratios) > WORST,
         f"worse than Markowitz: {', '.join(lost)}": bool(lost),
         f"{slow:.1f} ms for 100 vertices": slow >= MILLISECONDS,
@@ -96,7 +96,7 @@ def summary(outcomes: list[Outcome]) -> str:
     means = (statistics.fmean(o.ratio for o in outcomes), statistics.fmean(o.milliseconds for o in outcomes))
     markowitz = statistics.fmean(o.markowitz / o.searched for o in outcomes if o.searched)
     return (
-        f"{len(outcomes)} functions: policy / search {means[0]:.3f} in the mean, {worst.ratio:.3f} at worst "
+        f"{len(outcomes)} functions: policy / search {means[0]:.3f} on average, {worst.ratio:.3f} at worst "
         f"({worst.name}); Markowitz / search {markowitz:.3f}; {means[1]:.1f} ms for 100 vertices"
     )
 

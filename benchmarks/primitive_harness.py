@@ -18,9 +18,9 @@ import numpy as np
 
 import graphax as gx
 
-# At a singular point JAX adds up 0 * infinity = NaN from the tangents that are not seeded; jacve does not compute those
-# products. Reported, not counted as agreement: jacve must then equal JAX's derivative by each argument alone, or
-# have a zero where that is NaN still.
+# At a singular point, JAX adds up 0 * infinity = NaN from tangents that are zero. jacve does not compute these
+# products. Such cases are reported, but do not count as agreement: jacve must then equal JAX's derivative with respect
+# to each argument alone, or have a zero where that derivative is still NaN.
 ZERO_TIMES_INFINITY = "JAX has NaN from 0 * infinity at a singular point"
 
 MAX_INPUTS, MAX_OUTPUTS = 150, 600
@@ -36,7 +36,7 @@ def case_of(harness):
     """(function of its float arguments, those arguments), or None if the case is out of scope."""
     try:
         args = harness.dyn_args_maker(np.random.RandomState(0))
-    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+    except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
         return None
     floats = [n for n, arg in enumerate(args) if _is_float(arg)]
     if not floats or sum(np.size(args[n]) for n in floats) > MAX_INPUTS:
@@ -51,17 +51,17 @@ def _is_float(arg):
 
 
 def reference(function, args, floats):
-    """JAX's Jacobian, forward or else reverse; None if it has none."""
+    """JAX's Jacobian by forward mode, or else by reverse mode; None if JAX has neither."""
     try:
         outputs = jax.eval_shape(function, *args)
-    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+    except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
         return None
     if sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(outputs)) > MAX_OUTPUTS:
         return None
     for mode in (jax.jacfwd, jax.jacrev):
         try:
             return mode(function, argnums=floats)(*args)
-        except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+        except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
             continue
     return None
 
@@ -96,7 +96,7 @@ def check(harness):
     function, args, floats = case
     try:
         got = gx.jacve(function, argnums=floats)(*args)
-    except Exception:  # noqa: BLE001  whatever a case raises, it is out of scope or a failure to report
+    except Exception:  # noqa: BLE001  any exception is out of scope, or a failure to report
         return "fails", traceback.format_exc()
     problem = differs(got, want)
     if problem and any(
@@ -113,7 +113,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--group", help="only this group of primitives")
     parser.add_argument("--every", type=int, default=1, help="only every N-th case")
-    parser.add_argument("--first", type=int, default=0, help="the first case to take")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--verbose", action="store_true", help="print the traceback of failures")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)

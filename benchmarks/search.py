@@ -1,10 +1,10 @@
-"""The default search on the paper's tasks, one core: what is found, when, and what is proven.
+"""The default search on the paper's tasks, on one core: the orders found, when, and what is proven.
 
     python benchmarks/search.py [--budget 10] [--seeds 5] [--certify]
 
-For the four scalar tasks, raw: the best count, the bound, and the seconds to reach the paper's count. Then folded
-counts, and what all tasks gain over the best of forward, reverse and Markowitz. ``--certify`` goes on until RoeFlux_1d
-is proven.
+For the four scalar tasks with raw counts, it prints the best count, the bound, and the seconds to reach the paper's
+count. Then it prints folded counts, and the gain of all tasks over the best of forward, reverse and Markowitz.
+``--certify`` continues until RoeFlux_1d is proven optimal.
 """
 
 import argparse

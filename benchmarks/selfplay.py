@@ -1,8 +1,8 @@
-"""Self-play of AlphaZero on the devices at hand: moves a second, and where the time goes.
+"""Self-play of AlphaZero on the local devices: moves per second, and where the time goes.
 
     python benchmarks/selfplay.py [--task RoeFlux_1d] [--environments 32] [--simulations 50] [--moves 4]
 
-The network alone and the game alone are timed for as many states as the search visits. What is left is the tree.
+It times the network alone and the game alone for as many states as the search visits. The rest is the tree search.
 """
 
 import argparse
@@ -23,7 +23,7 @@ REPETITIONS = 3
 
 
 def seconds(function: Callable, *args: Any) -> float:
-    """The least of a few times that a compiled function takes."""
+    """The minimum of a few run times of a compiled function."""
     compiled = jax.jit(function)
     jax.block_until_ready(compiled(*args))
     times = []
@@ -35,7 +35,7 @@ def seconds(function: Callable, *args: Any) -> float:
 
 
 def network_alone(network: PolicyValueNetwork, observations: Any, evaluations: int) -> jax.Array:
-    """Evaluations that wait for one another, so that none can be left out."""
+    """Evaluations that depend on each other, so that none can be optimised away."""
     observation, hints, alive = observations
 
     def evaluate(_: Any, total: jax.Array) -> jax.Array:
@@ -46,7 +46,7 @@ def network_alone(network: PolicyValueNetwork, observations: Any, evaluations: i
 
 
 def game_alone(environments: Environments, states: GameState, evaluations: int) -> Any:
-    """Steps, each with its observation, of games that begin anew when they are over."""
+    """Steps, each with its observation, of games that start again when they are over."""
     moves = states.eliminated.shape[-1]
 
     def move(number: jax.Array, carry: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Long benchmarks in several processes: shards that are watched, stopped where they take too long, and started again.
+"""Long benchmarks in several processes, called shards, which are stopped if they take too long, and restarted.
 
-A **shard** measures a share of the cases on cores of its own. Before every step it notes what it is at; the supervisor
-reads the note, so that it knows which step to blame when the process dies, or takes longer than anyone wants to wait.
+A **shard** measures a share of the cases on its own cores. Before every step, it writes a note about the step. If the
+process dies or takes too long, the supervisor reads the note to find out which step is to blame.
 """
 
 import json
@@ -17,7 +17,7 @@ INTERVAL = 1.0
 
 @dataclass(frozen=True)
 class Step:
-    """What a shard is at: a way to compute a case, and since when, in seconds of `time.monotonic`."""
+    """The current step of a shard: a way to compute a case, and its start, in seconds of `time.monotonic`."""
 
     case: str
     way: str
@@ -25,7 +25,7 @@ class Step:
 
 
 def note(path: Path, case: str, way: str) -> None:
-    """Say what this shard is at. The file is replaced as a whole, so that a reader never sees half of it."""
+    """Note the current step of this shard. The file is replaced as a whole, so that no reader sees half of it."""
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps([case, way, time.monotonic()]), encoding="utf-8")
     partial.replace(path)
@@ -36,13 +36,13 @@ def noted(path: Path) -> Step | None:
 
 
 def pin(shard: int, shards: int) -> None:
-    """Keep this process to its share of the cores; XLA has as many threads as a process has cores."""
+    """Restrict this process to its share of the cores. XLA starts as many threads as a process has cores."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, share(sorted(os.sched_getaffinity(0)), shard, shards))
 
 
 def share(cores: Sequence[int], shard: int, shards: int) -> Sequence[int]:
-    """An even part of the cores. Where there are fewer cores than shards, several shards have the same one."""
+    """An even share of the cores. If there are fewer cores than shards, several shards share one."""
     each = len(cores) // shards
     return cores[shard * each : (shard + 1) * each] if each else [cores[shard % len(cores)]]
 
@@ -52,11 +52,11 @@ class Supervisor:
     """Runs shards, each in a process of its own, until all are done.
 
     Attributes:
-        command: what starts a shard, given its number and the file for its notes.
-        folder: where notes are kept.
-        patience: the seconds that a step may take.
-        blamed: called with the step at which a shard died or was stopped, and what happened.
-        tell: called now and then with the seconds since the start.
+        command: returns the command that starts a shard, given its number and the file for its notes.
+        folder: the folder for notes.
+        patience: the maximum seconds of a step.
+        blamed: is called with the step at which a shard died or was stopped, and what happened.
+        tell: is called regularly with the seconds since the start.
     """
 
     command: Callable[[int, Path], Sequence[str]]
@@ -66,7 +66,7 @@ class Supervisor:
     tell: Callable[[float], None]
 
     def run(self, shards: int, seconds: float = float("inf")) -> bool:
-        """Whether all shards finished within the seconds; those that did not are stopped, which is no failure."""
+        """Run all shards, and stop those that are not finished after some seconds. Returns whether all finished."""
         begin = time.monotonic()
         running = {number: self._started(number) for number in range(shards)}
         try:
@@ -99,7 +99,7 @@ class Supervisor:
         shard.process.wait()
         step = noted(shard.path)
         if step is None:
-            # Starting again would end the same way.
+            # A restarted shard would end in the same way.
             raise SystemExit(f"a shard ended before its first case: {reason}")
         self.blamed(step, reason)
 
@@ -110,6 +110,6 @@ class _Shard:
     process: subprocess.Popen
 
     def waiting(self) -> float:
-        """The seconds since it began what it is at."""
+        """The seconds since the current step began."""
         step = noted(self.path)
         return 0.0 if step is None else time.monotonic() - step.since

@@ -1,12 +1,13 @@
-"""Random programs with small linear systems in them, as kernels and through `jacve`, against JAX.
+"""Compare random programs with small linear systems, as kernels and through `jacve`, with JAX.
 
     python benchmarks/solve_programs.py [--programs 2000] [--seed 0]
 
-Solves with one and several right-hand sides, inverses, determinants, factors (LU, Cholesky, QR), triangular,
-tridiagonal and definite systems, exponentials; in stacks, under inner `jax.vmap`, in loops and in branches. Each is
-mapped over points as a kernel that must not fall back, and compared with the same under `jax.vmap`: values, `jacfwd` or
-`jacrev` in the kernel, `jacve` in and out of it, under two maps, and of every fourth program second derivatives. One in
-four is in float32. Results may differ by what JAX's own change by when the arguments change in their last digits.
+The programs contain solves with one and several right-hand sides, inverses, determinants, factors (LU, Cholesky, QR),
+triangular, tridiagonal and definite systems, and exponentials, in stacks, under inner `jax.vmap`, in loops and in
+branches. Each is mapped over points as a kernel that must not fall back to XLA, and compared with the same program
+under `jax.vmap`: values, `jacfwd` or `jacrev` in the kernel, `jacve` inside and outside of it, under two maps, and for
+every fourth program second derivatives. One in four programs is in float32. Results may differ as much as JAX's own
+results do when the arguments change in their last digits.
 """
 
 import sys
@@ -51,7 +52,7 @@ def _pick(rng: np.random.Generator, *choices: Function) -> Any:
 
 
 def _regular(rng: np.random.Generator, matrix: Any) -> Any:
-    """Not close to singular, and with pivots anywhere."""
+    """A matrix that is not close to singular, with pivots anywhere."""
     size = len(matrix)
     return jnp.tanh(matrix) / size + 1.5 * np.eye(size, dtype=matrix.dtype)[rng.permutation(size)]
 
@@ -68,7 +69,7 @@ def _matrix(rng: np.random.Generator, matrix: Any) -> Any:
         lambda: jnp.linalg.inv(regular),
         lambda: jnp.linalg.cholesky(definite),
         lambda: jnp.linalg.qr(regular)[int(rng.integers(2))],
-        # Of larger ones there are many thousands of statements, and more of their derivatives.
+        # Larger systems take many thousands of statements, and their derivatives even more.
         lambda: jsl.expm(0.3 * regular) if len(matrix) < 3 else jnp.linalg.inv(definite),
         lambda: jsl.lu(regular)[int(rng.integers(1, 3))],
         lambda: jnp.linalg.solve(regular, matrix.T),
@@ -103,7 +104,7 @@ def _vector(rng: np.random.Generator, matrix: Any, vector: Any) -> Any:
 
 
 def _newton(matrix: Any, start: Any) -> Any:
-    """Some steps towards a root, with a Jacobian of ours."""
+    """Some steps of Newton's method, with a Jacobian by `jacve`."""
     evaluate = gx.value_and_jacve(lambda x: matrix @ x + 0.1 * jnp.sin(x) - 1)
 
     def step(x, _):
@@ -114,7 +115,7 @@ def _newton(matrix: Any, start: Any) -> Any:
 
 
 def ways(function: Function, derivative: Function, twice: bool) -> tuple[Function, dict[str, Function]]:
-    """What JAX computes of a program at all points, and ours that should be equal to it."""
+    """The results of JAX for a program at all points, and our results that should equal them."""
     second = jax.jacfwd(jax.grad(lambda a, b: jnp.sum(function(a, b)), 1), 1)
 
     def plain(a: Any, b: Any) -> list[Any]:
@@ -151,7 +152,7 @@ def check(seed: int) -> None:
         try:
             got = jax.jit(way)(*points)
         except gx.NativeError as error:
-            # Of exponentials there are many statements, of their derivatives more.
+            # Matrix exponentials take many statements, and their derivatives even more.
             if "statements" not in str(error):
                 raise
             continue

@@ -1,12 +1,12 @@
-"""All nonzeros of large sparse Jacobians: by `graphax.jacve(sparse=True)` and by asdex, in turns, in float64.
+"""All nonzeros of large sparse Jacobians by `graphax.jacve(sparse=True)` and by asdex, measured alternately in float64.
 
     python benchmarks/sparse.py [--sizes 1e4,1e6] [--cases brusselator,heat] [--repeat 15] [--check] [--no-peer]
 
-For each size and case: the seconds from the function to the first Jacobian (tracing, patterns, colours, compilation),
-the median milliseconds of a call, how many numbers are stored or are nonzero, and memory: arguments, results,
-temporaries and constants of the compiled program, relative to arguments and results alone. With ``--check`` each case
-is first compared with `jax.jacfwd` and with asdex at a small size: rows, columns and values. asdex (extra ``peers``)
-needs JAX 0.11.
+For each size and case, it prints the seconds from the function to the first Jacobian (tracing, patterns, colours and
+compilation), the median milliseconds of a call, the numbers of stored and of nonzero entries, and memory: arguments,
+results, temporaries and constants of the compiled program, relative to arguments and results alone. With ``--check``,
+rows, columns and values of each case are first compared with `jax.jacfwd` and with asdex, at a small size. asdex (extra
+``peers``) needs JAX 0.11.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def heat(n: int, rng: np.random.Generator, rank: int = 2) -> Case:
         u = jnp.pad(u.reshape((side,) * rank), 1)
         conductivity, total = 1 + u * u, 0.0
         for axis in range(rank):
-            # Along this axis both neighbours of a face, along the others what is inside the walls.
+            # Along this axis, take both neighbours of a face; along the others, only cells inside the walls.
             upper, lower = (
                 tuple(part if n == axis else slice(1, -1) for n in range(rank))
                 for part in (slice(1, None), slice(None, -1))
@@ -155,7 +155,7 @@ def mass_action(n: int, rng: np.random.Generator) -> Case:
 
 
 def collocation(n: int, rng: np.random.Generator) -> Case:
-    """Defects of the trapezoidal rule along a trajectory of a pendulum with a control."""
+    """Defects of the trapezoidal rule along a trajectory of a controlled pendulum."""
     steps = n // 3
 
     def defects(z):
@@ -185,7 +185,7 @@ CASES = {
         mass_action, collocation, arrow,
     )
 }  # fmt: skip
-# At most so many unknowns: where indices are lists, and where every column has a colour of its own for asdex.
+# The maximum number of unknowns for cases with lists of indices, and for cases where asdex needs a colour per column.
 MOST = {"power_grid": 100_000, "finite_elements": 100_000, "mass_action": 100_000}
 MOST_BY_ASDEX = {"arrow": 10_000}
 
@@ -201,7 +201,7 @@ def by_asdex(function: Callable, x: Any) -> tuple[Callable, Callable[[Any], int]
 
 
 def memory(jacobian: Any, x: Any) -> float:
-    """Bytes that a jitted function needs at most, over those of its arguments and results."""
+    """The bytes that a jitted function needs, relative to those of its arguments and results."""
     traced = jacobian.trace(x)
     used = traced.lower().compile().memory_analysis()
     ends = used.argument_size_in_bytes + used.output_size_in_bytes
@@ -209,7 +209,7 @@ def memory(jacobian: Any, x: Any) -> float:
 
 
 def measured(ways: dict[str, Callable], case: Case, repeat: int) -> dict[str, tuple[float, float, int]]:
-    """Seconds until the first result, milliseconds of a call, and numbers stored, by way; calls take turns."""
+    """By way: seconds until the first result, milliseconds of a call, and the number of stored entries."""
     function, x = case
     ready, times = {}, {name: [] for name in ways}
     for name, way in ways.items():
@@ -226,7 +226,7 @@ def measured(ways: dict[str, Callable], case: Case, repeat: int) -> dict[str, tu
 
 
 def check(case: Case, peer: bool) -> None:
-    """Rows, columns and values against the dense Jacobian of JAX and against asdex."""
+    """Compare rows, columns and values with the dense Jacobian of JAX and with asdex."""
     function, x = case
     want = np.asarray(jax.jacfwd(function)(x))
     block = gx.jacve(function, sparse=True)(x)
@@ -243,7 +243,7 @@ def check(case: Case, peer: bool) -> None:
 
 
 def report(name: str, size: int, repeat: int, peer: bool) -> float:
-    """Print one row of the table; how many times as long asdex takes."""
+    """Print one row of the table. Returns how many times as long asdex takes."""
     size = min(size, MOST.get(name, size))
     ways = {"graphax": by_graphax} | ({"asdex": by_asdex} if peer and size <= MOST_BY_ASDEX.get(name, size) else {})
     case = CASES[name](size, np.random.default_rng(0))

@@ -1,11 +1,11 @@
-"""Solvers of diffrax and optimistix as they come and as `graphax.solvers` has them, in turns.
+"""Solvers of diffrax and optimistix compared with those of `graphax.solvers`, measured alternately.
 
     python benchmarks/step_solvers.py [--points 10000] [--threads 1] [--repeat 3] [--only robertson network bundle]
 
-Seconds for all points under `jax.jit(jax.vmap(...))`, end to end: `diffrax.diffeqsolve` with `Kvaerno5` for Robertson's
-reaction and for a network of 20 species (a tenth of the points), and `optimistix.least_squares` with
-`LevenbergMarquardt` for a camera and a point. Prints how many points take the same number of steps, and the largest
-difference of answers, which an assertion limits.
+It prints the seconds for all points under `jax.jit(jax.vmap(...))`, end to end: `diffrax.diffeqsolve` with `Kvaerno5`
+for Robertson's reaction and for a network of 20 species (a tenth of the points), and `optimistix.least_squares` with
+`LevenbergMarquardt` for a camera and a point. It also prints how many points take the same number of steps, and the
+largest difference between results, which an assertion limits.
 """
 
 import argparse
@@ -22,7 +22,7 @@ NAMES = ("robertson", "network", "bundle")
 
 
 def compared(name: str, stock: Callable, ours: Callable, args: Sequence[Any], repeat: int, tolerance: float) -> float:
-    """Print a line; functions of one point return an answer and how many steps it took."""
+    """Print a line. Functions of one point return a result and the number of steps."""
     import jax
 
     ways = [jax.jit(jax.vmap(stock)), jax.jit(jax.vmap(ours))]
@@ -55,7 +55,7 @@ def _seconds(function: Callable, args: Sequence[Any]) -> float:
 
 
 def integrated(rates: Callable, solver: Any, end: float, tolerance: float) -> Callable:
-    """Integrate for one condition; the state at the end, and the number of steps."""
+    """Integrate for one condition. Returns the final state and the number of steps."""
     import diffrax
 
     def integrate(state, parameter):
@@ -95,7 +95,7 @@ def network() -> Callable:
 
 
 def reprojection(parameters, observed):
-    """How far a point is from where a camera saw it, and 14 parameters from where they are thought to be."""
+    """The reprojection error of a point in a camera, and the distance of 14 parameters from their prior."""
     import jax.numpy as jnp
 
     turn, shift, focal, radial, centre, point = jnp.split(parameters, np.cumsum([3, 3, 1, 2, 2]))
@@ -110,7 +110,7 @@ def reprojection(parameters, observed):
 
 
 def fitted(least_squares: Callable, method: Callable) -> Callable:
-    """Fit one camera and point by a method for least squares; the parameters, and the number of steps."""
+    """Fit one camera and point by least squares. Returns the parameters and the number of steps."""
     solver = method(1e-8, 1e-8)
 
     def fit(start, observed):
@@ -121,7 +121,7 @@ def fitted(least_squares: Callable, method: Callable) -> Callable:
 
 
 def measure(points: int, repeat: int, only: Sequence[str] = NAMES) -> None:
-    """Print a table of all that is compared."""
+    """Print a table of all comparisons."""
     import diffrax
     import jax.numpy as jnp
     import optimistix

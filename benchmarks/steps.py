@@ -1,13 +1,13 @@
-"""Whole steps of solvers as one kernel (`graphax.kernel`) and by plain JAX, in turns.
+"""Whole solver steps as one kernel (`graphax.kernel`) and with plain JAX, measured alternately.
 
     python benchmarks/steps.py [--points 16384] [--threads 1] [--repeat 11] [--float64] [--solvers]
 
-An implicit step of a stiff reaction, Newton's method for 3, 6 and 12 unknowns, and linear systems alone: nanoseconds a
-point by `jax.jacfwd` with `jnp.linalg.solve` under `jax.jit(jax.vmap(...))`, by the same function as a kernel with
-`jacve` in it, and the ratio beside the one that is promised. Times are the shortest of several rounds, in turns. The
-last column is how long the first call of the kernel takes, compiling included, unless the kernel is on disk. Of linear
-systems also the residuals beside LAPACK's, on random, graded and nearly singular matrices. Then the normal equations of
-least squares beside their Jacobian alone.
+It measures an implicit step of a stiff reaction, Newton's method for 3, 6 and 12 unknowns, and linear systems alone. It
+prints nanoseconds per point for `jax.jacfwd` with `jnp.linalg.solve` under `jax.jit(jax.vmap(...))` and for the same
+function as a kernel with `jacve`, and their ratio with the promised one. Times are the minimum of several alternating
+rounds. The last column is the time of the first call of the kernel, including compiling unless the kernel is on disk.
+For linear systems it also compares residuals with LAPACK's, on random, graded and nearly singular matrices. Finally, it
+compares the normal equations of least squares with their Jacobian alone.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def median(function: Callable, args: Sequence[Any], repeat: int) -> float:
 
 @dataclass(frozen=True)
 class Line:
-    """Two ways to compute the same at one point, the arguments of many points, and how many times as fast ours is."""
+    """Two ways to compute the same at one point, the arguments of many points, and the promised ratio."""
 
     name: str
     plain: Callable
@@ -117,7 +117,7 @@ def steps(points: int, repeat: int, dtype: Any) -> None:
     import graphax as gx
 
     rng = np.random.default_rng(0)
-    # In single precision nobody has a correct digit of some of these.
+    # In single precision, no method has a correct digit for some of these.
     tolerance = 1e-9 if dtype == np.float64 else None
     x = jnp.asarray(np.abs(rng.normal(size=(points, 3))), dtype)
     k = jnp.linspace(1e7, 5e7, points, dtype=dtype)
@@ -132,7 +132,7 @@ def steps(points: int, repeat: int, dtype: Any) -> None:
 
 
 def reprojection(parameters, observed):
-    """How far a weighted point is from where a camera with 11 parameters saw it."""
+    """The weighted reprojection error of a point in a camera with 11 parameters."""
     import jax.numpy as jnp
 
     turn, shift, focal, centre, radial, point, weight = jnp.split(parameters, np.cumsum([3, 3, 1, 2, 2, 3]))
@@ -146,7 +146,7 @@ def reprojection(parameters, observed):
 
 
 def normal_equations(points: int, repeat: int, dtype: Any) -> None:
-    """What Gauss-Newton takes beside the Jacobian alone, summed over 64 observations of each of fewer points."""
+    """Compare normal equations with the Jacobian alone, summed over 64 observations for each of fewer points."""
     import jax
     import jax.numpy as jnp
 
@@ -192,7 +192,7 @@ def solves(points: int, repeat: int, dtype: Any) -> None:
             errors = np.array([_residual(a, np.asarray(x), right) for x in (plain, ours)])
             finite = np.isfinite(errors)
             means = np.mean(errors[:, finite.all(0)], axis=1)
-            # Systems that only LAPACK solves have no residual of ours, so they are counted instead.
+            # For systems that only LAPACK solves there is no residual of ours, so they are counted instead.
             lost = int((finite[0] & ~finite[1]).sum())
             worst.append(f"{kind} {means[1] / means[0]:.1f}" + (f" ({lost} solved by LAPACK only)" if lost else ""))
         args = jnp.asarray(matrices("random", points, size, dtype)), jnp.asarray(right)
@@ -202,7 +202,7 @@ def solves(points: int, repeat: int, dtype: Any) -> None:
 
 
 def structured(points: int, repeat: int, dtype: Any) -> None:
-    """Systems of which there is less to compute."""
+    """Systems with structure, which take less work."""
     import jax.numpy as jnp
     import jax.scipy.linalg as jsl
     from jax import lax
@@ -238,7 +238,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=11)
     parser.add_argument("--float64", action="store_true")
-    parser.add_argument("--solvers", action="store_true", help="also diffrax and optimistix; wants --float64")
+    parser.add_argument("--solvers", action="store_true", help="also diffrax and optimistix; needs --float64")
     arguments = parser.parse_args()
     if arguments.threads == 1:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"

@@ -1,8 +1,8 @@
-"""How good is one second? The default search on functions it was not made for, against presets and long searches.
+"""How good one second of search is: the default search on unseen functions, against presets and long searches.
 
     python benchmarks/unseen.py [--generated 50] [--short 1] [--long 60] [--counting folded] [--workers 1]
 
-Prints a line for each function and a summary: how often a preset wins, and the gaps to the best order that is known.
+It prints a line for each function, and a summary: how often a preset wins, and the gaps to the best known order.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def graph_of(name: str):
     if name in UNSEEN:
         return UNSEEN[name].graph()
     seed = int(name.removeprefix("generated_"))
-    # Every other function is one of scalars; sizes vary.
+    # Every other function has only scalars. Sizes vary.
     kinds = {"ranks": (0,)} if seed % 2 else {}
     function = random_function(
         seed, inputs=3 + seed % 9, outputs=2 + seed % 7, intermediates=30 + 5 * (seed % 20), **kinds
@@ -77,7 +77,7 @@ def main() -> None:
     won = [1 - outcome.short / outcome.best_preset for outcome in outcomes if outcome.best_preset]
     print(f"{len(outcomes)} functions; lost to a preset: {', '.join(lost) or 'none'}")
     print(f"gap to the best known: median {statistics.median(gaps):.2%}, largest {max(gaps):.2%}")
-    print(f"better than the best preset by {statistics.mean(won):.1%} in the mean")
+    print(f"better than the best preset by {statistics.mean(won):.1%} on average")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One derivative by JAX's modes and by graphax: first calls, times in turns, and whether the numbers agree.
+"""One derivative by JAX's modes and by graphax: first calls, times of alternating calls, and whether the numbers agree.
 
 `cutest.py` and `middle.py` share this.
 """
@@ -25,14 +25,14 @@ OURS = "graphax"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was measured of one derivative, in seconds.
+    """The measurements of one derivative, in seconds.
 
     Attributes:
-        first: of each way, the first call: tracing, compiling and running once.
-        times: of each way, the median call.
+        first: the first call of each way: tracing, compiling and running once.
+        times: the median call of each way.
         error: the largest error against JAX's modes, relative to the largest entry of an array.
         wrong: what is wrong with the numbers, or empty.
-        calls, results: of each way, the compiled call and what it returned first.
+        calls, results: the compiled call of each way, and what it returned first.
     """
 
     first: Mapping[str, float]
@@ -44,17 +44,17 @@ class Comparison:
 
     @property
     def better(self) -> str:
-        """The faster one of JAX's modes."""
+        """The faster of JAX's modes."""
         return min((name for name in self.times if name != OURS), key=self.times.__getitem__)
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as the better mode of JAX."""
+        """How many times as fast as the better of JAX's modes ours is."""
         return self.times[self.better] / self.times[OURS]
 
     @property
     def first_ratio(self) -> float:
-        """How many times as long as with the better mode of JAX the first call takes."""
+        """How many times as long our first call takes as that of the better of JAX's modes."""
         return self.first[OURS] / self.first[self.better]
 
     def as_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Comparison:
 
 
 def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
-    """Seconds from a function to its results, the compiled function, and the results."""
+    """The seconds of the first call of a function, the compiled function, and its results."""
     start = time.perf_counter()
     compiled = jax.jit(function)
     results = jax.block_until_ready(compiled(*args))
@@ -74,15 +74,15 @@ def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any
 
 
 def in_a_loop(function: Callable, count: int, together: int = 1) -> Callable:
-    """So many calls one after the other in one program, as a solver makes them; returns what the last one does.
+    """A program that makes ``count`` calls one after another, as a solver does, and returns the last result.
 
-    ``together`` are in one step of the loop. A step takes 10 µs by itself on a GPU.
+    Each step of its loop makes ``together`` calls. On a GPU, a step alone takes 10 µs.
     """
 
     def repeated(*args: Any) -> Any:
         def step(_: int, state: tuple[Any, Any]) -> tuple[Any, Any]:
             for _ in range(together):
-                # XLA may not take the call out of the loop, nor make one of several.
+                # Keep XLA from moving the call out of the loop, and from merging several calls.
                 state = jax.lax.optimization_barrier((state[0], function(*state[0])))
             return state
 
@@ -106,14 +106,14 @@ def in_turns(
 ) -> dict[str, float]:
     """The median seconds of each call. Short calls are repeated within a turn, in rounds of random order.
 
-    ``note`` is told which call is tried. There are at least three rounds, or one where calls are very long.
+    ``note`` is called with the name of each call. There are at least three rounds, or one if calls are very long.
     """
     rng = np.random.default_rng(0)
     often = {}
     for name, call in calls.items():
         if note:
             note(name)
-        # The first of these waits until the results of another way are freed.
+        # The first of these calls waits until the results of another way are freed.
         taken = [_seconds(call) for _ in range(2)]
         often[name] = max(1, int(SECONDS_A_TURN / min(taken)))
     found: dict[str, list[float]] = {name: [] for name in calls}
@@ -124,7 +124,7 @@ def in_turns(
         for name in rng.permutation(list(calls)):
             if note and often[name] == 1:
                 note(name)
-            # Caches that another way has filled, and memory that it frees late, are not for this one to pay.
+            # This way should not pay for caches that another way has filled, or for memory that it frees late.
             result = calls[name]() if often[name] > 1 else None
             jax.block_until_ready(result)
             start = time.perf_counter()
@@ -143,9 +143,9 @@ def compare(
     rounds: int = ROUNDS,
     note: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Measure JAX's ways and ours, which is called `OURS`. Where JAX fails in one of its ways, the others count.
+    """Measure JAX's ways and ours, which is called `OURS`. If JAX fails in one of its ways, the others count.
 
-    ``note`` is told which way is tried, for those who stop what takes too long.
+    ``note`` is called with the name of each way, so that callers can stop ways that take too long.
     """
     first, compiled, results = {}, {}, {}
     for name, way in ways.items():
@@ -164,10 +164,10 @@ def compare(
 
 
 def rounding(ways: Mapping[str, Callable], results: Mapping[str, Any], args: Sequence[Any]) -> list[np.ndarray]:
-    """How far JAX is from itself, per entry of each array: compiled, and one operation after the other.
+    """The difference between JAX's compiled and uncompiled results, for each entry of each array.
 
-    It is the largest error of JAX's modes, relative to the largest entry of the array. Where numbers cancel, both are
-    as good as float64 allows, and more cannot be asked of anybody.
+    It is the largest difference of JAX's modes, relative to the largest entry of the array. Where numbers cancel, both
+    results are as good as float64 allows, so other results cannot be expected to be better.
     """
     modes = []
     for name, result in results.items():
@@ -178,9 +178,9 @@ def rounding(ways: Mapping[str, Callable], results: Mapping[str, Any], args: Seq
 
 
 def forget() -> None:
-    """Forget what has been traced and compiled, so that first calls can be measured again.
+    """Clear all caches of traced and compiled functions, so that first calls can be measured again.
 
-    Kernels on disk go out of sight; JAX keeps none there unless it is told to.
+    Kernels on disk are hidden as well. JAX keeps no compiled functions on disk by default.
     """
     jax.clear_caches()
     for name, module in list(sys.modules.items()):
@@ -194,7 +194,7 @@ def forget() -> None:
 
 @cache
 def _kernel_folder() -> str:
-    """The folder for kernels that this process was given."""
+    """The original folder for kernels of this process."""
     return os.environ.get("GRAPHAX_CACHE") or tempfile.mkdtemp()
 
 
@@ -204,10 +204,10 @@ def mean(values: Sequence[float]) -> float:
 
 
 def disagreement(results: Mapping[str, Any], tolerance: float, allowed: Sequence[np.ndarray] = ()) -> tuple[float, str]:
-    """The largest error of ours against the nearer one of JAX's modes, and what is wrong with it, if anything.
+    """Our largest error against the nearer of JAX's modes, and what is wrong, if anything.
 
-    NaN is right where all of JAX's modes have it, and allowed where one of them has. ``allowed`` are errors that
-    single entries of each array may have beyond the tolerance.
+    NaN is right where all of JAX's modes have NaN, and allowed where one of them has. ``allowed`` holds a limit for
+    each entry of each array, which replaces the tolerance if it is larger.
     """
     worst, wrong = 0.0, ""
     theirs = [jax.tree.leaves(result) for name, result in results.items() if name != OURS]
@@ -229,7 +229,7 @@ def disagreement(results: Mapping[str, Any], tolerance: float, allowed: Sequence
 def _errors(got: np.ndarray, wanted: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Per entry, the error against the nearest of several arrays, relative to their largest entry.
 
-    Also tells where an array has NaN or an infinity that it should not have, or lacks one. The error is 0 there.
+    Also returns where an array has NaN or an infinity that it should not have, or lacks one. The error is 0 there.
     """
     scale = max((float(np.max(np.abs(w[np.isfinite(w)]), initial=0.0)) for w in wanted), default=0.0) or 1.0
     with np.errstate(invalid="ignore"):

@@ -2,7 +2,7 @@
 
     python docs/api_reference.py
 
-Signatures are taken from the source, so annotations and defaults read as they were written.
+Signatures come from the source, so annotations and defaults look as they do there.
 """
 
 import ast
@@ -23,7 +23,7 @@ Generated from docstrings by `docs/api_reference.py`; `make pages` writes it aga
 [pages](README.md).
 """
 WIDTH = 100
-# A section of a docstring, and an entry of it.
+# A section of a docstring, and an entry of a section.
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):\n((?:(?: {4}.*)?(?:\n|$))+)", re.M)
 ENTRY = re.compile(r"^ {4}(\*{0,2}\w+(?:, \w+)*): ", re.M)
 
@@ -53,7 +53,7 @@ def _module(module: Any) -> Iterator[str]:
 
 
 def _alias(module: Any, name: str) -> Iterator[str]:
-    """A type alias, as it is written in the module that has it, with the string below it."""
+    """A type alias as its module defines it, with the string below it."""
     home = next(place for place, names in module._PLACES.items() if name in names)
     text = inspect.getsource(importlib.import_module(f"{module.__name__}.{home}"))
     body = ast.parse(text).body
@@ -107,7 +107,7 @@ def _public(name: str) -> bool:
 
 
 class Source:
-    """The definition of a function or class, to be quoted from."""
+    """The source of a function or class, to quote from."""
 
     def __init__(self, value: Any):
         self._text = textwrap.dedent(inspect.getsource(value))
@@ -146,7 +146,7 @@ def _code(text: str) -> str:
 
 
 def _documentation(value: Any) -> str:
-    """A docstring as Markdown: its sections as lists."""
+    """A docstring as Markdown, with its sections as lists."""
     text = inspect.cleandoc(value.__doc__)
     return _prose(SECTION.sub(lambda match: f"{match[1]}:\n\n{_entries(match[2])}\n", text)).rstrip()
 

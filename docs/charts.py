@@ -1,8 +1,8 @@
-"""Draws the pictures of the documentation that are not drawn by a page.
+"""Draws those figures of the documentation that no page draws.
 
     python docs/charts.py
 
-The graph in the README is counted by graphax as it is drawn. The charts show rows under benchmarks/measured.
+graphax counts the costs in the figure of the README. The charts show rows under benchmarks/measured.
 """
 
 import json
@@ -45,13 +45,13 @@ def example(x: Any, y: Any) -> Any:
 
 
 def elimination_costs(order: Sequence[int]) -> list[int]:
-    """Multiplications of each elimination of the example, in the order in which they happen."""
+    """The multiplications of each elimination of the example, in order."""
     graph = gx.build_graph(example, 1.0, 2.0, argnums=(0, 1))
     return [sum(step.multiplications("raw") for step in steps) for _, steps in graph.plan(order).by_vertex()]
 
 
 def why_order_matters() -> Any:
-    """The graph of the example three times, with what each vertex costs in three orders."""
+    """Draw the graph of the example for three orders, with the cost of each vertex."""
     orders = {"Forward": [1, 2, 3, 4, 5], "Reverse": [5, 4, 3, 2, 1], "Middle first": [2, 3, 4, 1, 5]}
     figure, rows = plt.subplots(3, 1, figsize=(7.6, 6.0))
     names = ("x · y", "sin", "exp", "tanh", "√")
@@ -106,7 +106,7 @@ def _node(axes: Any, at: tuple[float, float], name: str, face: str, ink: str) ->
 
 
 def speed_cpu() -> Any:
-    """How many times as fast as JAX, on the CPU, for one, 64 and 4,096 points."""
+    """Draw how many times as fast as JAX `jacve` is on the CPU, for 1, 64 and 4,096 points."""
     rows = json.loads((MEASURED / "middle-cpu.json").read_text(encoding="utf-8"))["rows"]
     ratios = {(row["function"], row["batch"]): row["ratio"] for row in rows}
     last = {name: max(batch for each, batch in ratios if each == name) for name, _ in ratios}
@@ -127,7 +127,7 @@ def speed_cpu() -> Any:
 
 
 def speed_h200() -> Any:
-    """Times on a GPU, in units of what moving operands and results once takes."""
+    """Draw times on a GPU, in units of the time to move operands and results once."""
     rows = json.loads((MEASURED / "h200.json").read_text(encoding="utf-8"))["rows"]
     rows = sorted(rows, key=lambda row: row["auto"] / row["once"], reverse=True)
     figure, axes = plt.subplots(figsize=(7.6, 5.0))
@@ -150,7 +150,7 @@ def speed_h200() -> Any:
 
 
 def speed_cutest() -> Any:
-    """Ratios to JAX over the number of entries, for every case of CUTEst."""
+    """Draw ratios to JAX over the number of entries, for every case of CUTEst."""
     lines = (MEASURED / "cutest.jsonl").read_text(encoding="utf-8").splitlines()
     cases = {case["case"]: case for case in map(json.loads, lines) if case.get("ratio") and case.get("entries")}
     figure, axes = plt.subplots(figsize=(7.6, 3.8))
@@ -189,7 +189,7 @@ CHARTS: dict[str, Callable[[], Any]] = {
 
 
 def draw(folder: Path) -> list[Path]:
-    """Draw all pictures into a folder."""
+    """Draw all figures into a folder."""
     paths = []
     with matplotlib.rc_context(STYLE):
         for name, chart in CHARTS.items():

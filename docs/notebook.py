@@ -1,8 +1,8 @@
-"""The notebooks of the documentation, run without Jupyter.
+"""Runs the notebooks of the documentation without Jupyter.
 
     python docs/notebook.py
 
-runs all notebooks and writes down what their cells print. The tests run them as well, and compare.
+runs all notebooks and inserts what their cells print. The tests also run them, and compare.
 """
 
 import io
@@ -24,7 +24,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def run(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """Run a notebook in the current folder: each cell of code, and what it printed."""
+    """Run a notebook in the current folder. Yields each code cell and what it printed."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(read(path)["cells"]):
         if cell["cell_type"] == "code":
@@ -35,12 +35,12 @@ def run(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def shown(cell: dict[str, Any]) -> str:
-    """What a cell of code shows below itself."""
+    """The output that a code cell shows."""
     return "".join("".join(output.get("text", ())) for output in cell["outputs"])
 
 
 def write_down(path: Path) -> None:
-    """Put what the cells of a notebook print below them."""
+    """Insert what the cells of a notebook print."""
     contents = read(path)
     with pages.workshop():
         printed = [text for _, text in run(path)]

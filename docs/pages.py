@@ -1,9 +1,9 @@
-"""The pages of the documentation: their code runs, and what it prints stands below it.
+"""Runs the pages of the documentation, and inserts what their code prints.
 
     python docs/pages.py [docs/quickstart.md ...]
 
-runs pages (all of them by default), writes down what they print, and keeps the figures that they draw. The tests run
-them as well, and compare. docs/README.md says how a page is written.
+runs pages (by default all of them), inserts what they print, and keeps the figures that they draw. The tests also run
+the pages, and compare. docs/README.md says how to write a page.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from graphax import rule
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
-# Where pages draw their figures, below the folder they run in and below docs.
+# The folder for figures, below the folder that pages run in and below docs.
 IMAGES = "images"
 # Commands that would take minutes are marked with this word and are not run.
 LONG = "long"
@@ -46,7 +46,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.M)
 
 
 class PageError(Exception):
-    """A page that does not hold what it says."""
+    """A command of a page does not exist, is invalid, or fails."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Block:
     """A fenced block of a page, with what is shown below it.
 
     Attributes:
-        language, mark: the words behind the fence.
-        text: what is in it.
-        line: of the page, on which the text begins.
+        language, mark: the words after the fence.
+        text: the content of the block.
+        line: the line of the page on which the text begins.
         output: the ``text`` block below it; empty if there is none.
-        end, shown: where the block ends in the page, and where the output does.
+        end, shown: the positions in the page at which the block and its output end.
     """
 
     language: str
@@ -98,20 +98,20 @@ def broken_links(page: str) -> list[str]:
 
 
 def _targets(page: str) -> list[tuple[Path, str]]:
-    """Files and headings."""
+    """The files that a page links to, each with the heading."""
     path = ROOT / page
     parts = [target.partition("#") for target in LINK.findall(path.read_text(encoding="utf-8")) if "://" not in target]
     return [(path.parent / file if file else path, heading) for file, _, heading in parts]
 
 
 def _headings(path: Path) -> set[str]:
-    """What links call the headings of a page."""
+    """The headings of a page, in the form that links use."""
     titles = HEADING.findall(path.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def run(page: str) -> Iterator[tuple[Block, str]]:
-    """Run a page in the current folder: each block, and what it printed."""
+    """Run a page in the current folder. Yields each block and what it printed."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page):
         if block.language == "sh":
@@ -130,7 +130,7 @@ def run(page: str) -> Iterator[tuple[Block, str]]:
 
 @contextmanager
 def workshop() -> Iterator[Path]:
-    """A folder for a page to run in, with JAX as it is by default; what the page changes elsewhere is undone."""
+    """A folder for a page to run in, with JAX's default settings. Changes that the page makes elsewhere are undone."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / IMAGES).mkdir()
@@ -158,7 +158,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def perform(words: list[str], long: bool = False) -> str:
-    """What a command prints. One that is not run, because it takes long or is not ours, is checked for being one."""
+    """What a command prints. A command that takes long or is not ours is not run, but only checked."""
     program, *arguments = words
     if program == "alphagrad" and not long:
         result = CliRunner().invoke(app, arguments, prog_name=program)
@@ -173,7 +173,7 @@ def perform(words: list[str], long: bool = False) -> str:
 
 
 def _check_arguments(arguments: list[str]) -> None:
-    """Read a command line as alphagrad does, without doing what it says."""
+    """Parse a command line as alphagrad does, without running it."""
     group: Any = typer.main.get_command(app)
     try:
         outer = group.make_context("alphagrad", list(arguments))
@@ -187,7 +187,7 @@ def _check_target(arguments: list[str]) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in arguments:
         if not re.search(rf"^{re.escape(target)}:", makefile, re.M):
-            raise PageError(f"there is nothing to make called {target}")
+            raise PageError(f"the Makefile has no target {target}")
 
 
 def _check_extras(arguments: list[str]) -> None:
@@ -198,7 +198,7 @@ def _check_extras(arguments: list[str]) -> None:
 
 
 def _check_script(arguments: list[str]) -> None:
-    """The script exists, and its source has the options."""
+    """Check that the script exists and that its source contains the options."""
     is_module = arguments[0] == "-m"
     script = ROOT / (f"src/{arguments[1].replace('.', '/')}.py" if is_module else arguments[0])
     if is_module and script.with_suffix("").is_dir():
@@ -212,9 +212,9 @@ def _check_script(arguments: list[str]) -> None:
 
 
 def write_down(page: str) -> None:
-    """Put what a page prints below its blocks, and its figures where it shows them.
+    """Insert what a page prints below its blocks, and store its figures.
 
-    What explanations print names lines of the page, which may have moved, so a page that changed is run once more.
+    Explanations print line numbers of the page, which may have moved, so a page that changed is run once more.
     """
     if _written(page):
         _written(page)

@@ -8,7 +8,7 @@ from typing import Any
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
-# Pages of the site that lie elsewhere, or under another name, in the repository.
+# Pages of the site that have another path in the repository.
 RENAMED = {"index.md": "README.md", "documentation.md": "docs/README.md"}
 LINK = re.compile(r"\]\(([^)\s#]*)(#[^)\s]*)?\)")
 NOTEBOOKS, EXAMPLES = "notebooks", "examples"
@@ -27,7 +27,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Point links at pages of the site, and drop words behind fences that only the tests read."""
+    """Rewrite links to pages of the site, and drop words after fences that only the tests read."""
     if page.file.src_uri.startswith(f"{EXAMPLES}/"):
         return markdown
     source = RENAMED.get(page.file.src_uri, f"docs/{page.file.src_uri}")
@@ -37,7 +37,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def _target(link: str, folder: Path) -> str:
-    """Where a link of a file in a folder leads on the site, seen from the top of the site."""
+    """The target on the site of a link in a file of ``folder``, relative to the top of the site."""
     if not link or "://" in link:
         return link
     path = (folder / link).resolve().relative_to(ROOT).as_posix()

@@ -1,9 +1,10 @@
-"""Calibrating cameras: what each sees of a known pattern gives its position, focal length and distortion.
+"""Camera calibration: find position, focal length and distortion of cameras from pictures of a known pattern.
 
     python examples/camera_calibration.py [--cameras 10000]
 
-Every camera is a least-squares problem of 9 parameters and 24 residuals, solved by optimistix's LevenbergMarquardt, by
-the same with `graphax.solvers`, and by Gauss-Newton steps with `graphax.gauss_newton` as one kernel.
+Every camera is a least-squares problem with 9 parameters and 24 residuals. It is solved in three ways: by optimistix's
+LevenbergMarquardt, by the same solver of `graphax.solvers`, and by Gauss-Newton steps with `graphax.gauss_newton` as
+one kernel.
 """
 
 import argparse
@@ -27,7 +28,7 @@ USUAL = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 6.0, 1.0, 0.0, 0.0])
 
 
 def seen(camera):
-    """Where a camera sees the points of the pattern."""
+    """The positions at which a camera sees the points of the pattern."""
     turn, shift, (focal, first, second) = camera[:3], camera[3:6], camera[6:]
     angle = jnp.sqrt(turn @ turn + 1e-12)
     axis = turn / angle

@@ -1,4 +1,4 @@
-"""One computation with several ways to get its Jacobians: times, side by side, and whether the results agree."""
+"""Runs one computation with Jacobians from several sources, and compares times and results."""
 
 import statistics
 import time
@@ -21,7 +21,7 @@ def jacobians(function, argnums, has_aux=False):
 
 
 def race(title, solve, ways, *args, repeat=7, tolerance=1e-6):
-    """Run ``solve(jacobian, *args)`` with each of the ways, in turns; print a table and return the first result."""
+    """Run ``solve(jacobian, *args)`` with the Jacobians taking turns. Prints a table and returns the first result."""
     compiled = {name: jax.jit(partial(solve, jacobian)) for name, jacobian in ways.items()}
     results = {name: jax.block_until_ready(function(*args)) for name, function in compiled.items()}
     seconds = {name: [] for name in compiled}
@@ -36,12 +36,12 @@ def race(title, solve, ways, *args, repeat=7, tolerance=1e-6):
         difference = largest_difference(results[name], reference)
         rows.append([name, f"{1e3 * statistics.median(times):.3g} ms", f"{difference:.1e}"])
         if not difference < tolerance:
-            raise SystemExit(f"{name} gives another result")
+            raise SystemExit(f"{name} gives a different result")
     print(table(title, ["Jacobians by", "median time", "largest difference"], rows), flush=True)
     return reference
 
 
 def largest_difference(one, other):
-    """Relative to the largest number of each array."""
+    """The largest difference, relative to the largest number of each array."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return max(float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b)))) for a, b in pairs)

@@ -1,4 +1,4 @@
-"""Search for elimination orders of two functions of the paper, and check the Jacobian that the best one gives."""
+"""Search for elimination orders of two functions of the paper, and check the Jacobian of the best order."""
 
 import time
 
@@ -16,7 +16,7 @@ SECONDS = 4
 
 
 def searched(task, counting, simplify=False):
-    # Nothing is kept: the demo leaves no traces in the user's cache.
+    # The demo leaves nothing in the user's cache folder.
     return alphagrad.search(task, budget=SECONDS, counting=counting, simplify=simplify, record=False)
 
 
@@ -27,7 +27,7 @@ def row(label, result):
 
 
 def compare(task, variants):
-    """Search by each way of counting, and print what was found next to what the paper has."""
+    """Search with each kind of counting, and print the results beside the paper's."""
     paper = task.paper
     rows = [["the paper, raw", paper.forward, paper.reverse, paper.markowitz, paper.alphagrad, "", "", ""]]
     results = {label: searched(task, *options) for label, options in variants.items()}
@@ -43,7 +43,7 @@ def largest_difference(first, second) -> float:
 
 
 def check(task, order) -> None:
-    """Compare the Jacobian by this order with that of JAX, compiled and not."""
+    """Compare the Jacobian by this order with JAX's, with and without `jax.jit`."""
     point = task.arguments()
     exact = jax.jit(jax.jacfwd(task.function, argnums=task.argnums))(*point)
     jacobian = gx.jacve(task.function, order=order, argnums=task.argnums)
@@ -51,7 +51,7 @@ def check(task, order) -> None:
     print(f"\nJacobian of {task.name} by the order with {order.cost} multiplications, in float64:")
     print("largest difference from jax.jacfwd: {:.1e}, under jax.jit: {:.1e}".format(*errors))
     if not max(errors) < 1e-10:
-        raise SystemExit("these are not the same Jacobian")
+        raise SystemExit("the Jacobians differ")
 
 
 def main() -> None:

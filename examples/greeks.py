@@ -1,4 +1,4 @@
-"""All greeks of first and second order for a book of options, by the Jacobian of a gradient.
+"""All first-order and second-order greeks of a book of options, by the Jacobian of a gradient.
 
 python examples/greeks.py [--options 100000]
 """

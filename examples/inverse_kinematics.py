@@ -16,7 +16,7 @@ jax.config.update("jax_enable_x64", True)
 
 JOINTS = 6
 STEPS = 25
-# Millimetres and radians, made comparable.
+# Scales that make millimetres and radians comparable.
 SCALE = np.array([1000.0, 1000.0, 1000.0, 1.0, 1.0, 1.0])
 MIDDLE = np.array([0.6, 0.9, 0.7, 1.1, 0.8, 1.3])
 
@@ -26,7 +26,7 @@ def pose(angles):
 
 
 def reach(jacobian, target, angles):
-    """Levenberg's method: Gauss–Newton steps, damped the more the farther the target is."""
+    """Levenberg's method: Gauss-Newton steps, with more damping when the target is farther away."""
 
     def step(angles, _):
         rows = jacobian(*(angles[n] for n in range(JOINTS)))
@@ -41,7 +41,7 @@ def reach(jacobian, target, angles):
 
 
 def _difference(target, reached):
-    """Of two poses; angles differ by less than a turn."""
+    """The difference between two poses. Angles differ by less than a turn."""
     difference = target - reached
     turned = jnp.arctan2(jnp.sin(difference[3:]), jnp.cos(difference[3:]))
     return jnp.concatenate([difference[:3], turned]) / SCALE

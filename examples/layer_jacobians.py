@@ -1,4 +1,4 @@
-"""The Jacobian of every layer of a small network by its input, for each sample, and how signals grow through them.
+"""The Jacobians of the layers of a small network for each sample, and how signals grow through the layers.
 
 python examples/layer_jacobians.py [--samples 2048]
 """

@@ -1,4 +1,4 @@
-"""Newton's method for two systems of equations from many starting points at once: the heart's dipole, burning propane.
+"""Newton's method from many starting points at once, for two systems of equations: the heart's dipole, and propane.
 
 python examples/newton.py [--points 4096]
 """
@@ -19,7 +19,7 @@ STEPS = 8
 
 
 def newton(function, steps, jacobian, wanted, x):
-    """Solve ``function(x) = wanted``; returns the point after some steps, and the residual there."""
+    """Solve ``function(x) = wanted``. Returns the point after some steps, and the residual at that point."""
     arguments = range(x.shape[0])
 
     def residual(x):

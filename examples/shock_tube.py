@@ -26,7 +26,7 @@ def flux(rho, momentum, energy):
 
 
 def roe_flux(l0, l1, l2, r0, r1, r2):
-    """Between two cells, with |wave speeds| rounded off at zero, so that expansions do not shock."""
+    """The flux between two cells. Absolute wave speeds are smoothed at zero, which prevents expansion shocks."""
     f0, f1, f2, vl, pl = flux(l0, l1, l2)
     g0, g1, g2, vr, pr = flux(r0, r1, r2)
     wl, wr = jnp.sqrt(l0), jnp.sqrt(r0)
@@ -54,13 +54,13 @@ def implicit_step(jacobian, ratio, state):
     walls = jnp.concatenate([state[:1], state, state[-1:]])
     sides = [walls[:-1, n] for n in range(3)] + [walls[1:, n] for n in range(3)]
     fluxes = jnp.stack(roe_flux(*sides), -1)
-    # [faces, fluxes, 6]: by the state on the left and on the right of each face.
+    # [faces, fluxes, 6]: with respect to the states on the left and on the right of each face.
     matrix = jnp.stack([jnp.stack(row, -1) for row in jax.vmap(jacobian)(*sides)], -2)
     by_left, by_right = matrix[..., :3], matrix[..., 3:]
     lower = -ratio * by_left[:-1]
     upper = ratio * by_right[1:]
     diagonal = jnp.eye(3) + ratio * (by_left[1:] - by_right[:-1])
-    # What is beyond the walls equals the last cell.
+    # Beyond each wall, the state is that of the last cell.
     diagonal = diagonal.at[0].add(lower[0]).at[-1].add(upper[-1])
     return state + block_tridiagonal_solve(lower, diagonal, upper, -ratio * (fluxes[1:] - fluxes[:-1]))
 

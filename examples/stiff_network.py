@@ -1,9 +1,9 @@
-"""A stiff network of reactions for many temperatures: diffrax's Kvaerno5 as it comes, and with steps that are kernels.
+"""A stiff network of reactions at many temperatures: diffrax's Kvaerno5, with and without steps as kernels.
 
     python examples/stiff_network.py [--conditions 10000] [--plot stiff_network.png]
 
-The Belousov-Zhabotinsky reaction in the form of the Oregonator, whose concentrations oscillate over six orders of
-magnitude, with rates that depend on the temperature.
+The example is the Belousov-Zhabotinsky reaction in the form of the Oregonator. Its concentrations oscillate over six
+orders of magnitude, and its rates depend on the temperature.
 """
 
 import argparse
@@ -25,7 +25,7 @@ START = np.log([1.0, 2.0, 3.0])
 
 
 def rates(time, logarithms, temperature):
-    """Of the logarithms of three concentrations; by the temperature, relative to the reference."""
+    """Rates of the logarithms of three concentrations, for a temperature relative to the reference."""
     x, y, z = jnp.exp(logarithms)
     speed = jnp.exp(2.0 * (temperature - 1.0))
     production, loss, recovery = 77.27 * speed, 8.375e-6, 0.161 * speed
@@ -37,7 +37,7 @@ def rates(time, logarithms, temperature):
 
 
 def concentrations(solver, temperature):
-    """Over time, and how many steps it took."""
+    """The concentrations over time, and the number of steps."""
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(rates), solver, 0.0, END, 1e-4, jnp.asarray(START), temperature,
         stepsize_controller=diffrax.PIDController(rtol=1e-4, atol=1e-4),
@@ -47,7 +47,7 @@ def concentrations(solver, temperature):
 
 
 def race(temperatures, repeat):
-    """Both ways in turns; a table, and what they find."""
+    """Run both solvers alternately. Prints a table and returns their results."""
     ways = {"diffrax.Kvaerno5": diffrax.Kvaerno5(), "graphax.solvers.compiled": solvers.compiled(diffrax.Kvaerno5())}
     functions = {name: jax.jit(jax.vmap(lambda t, s=s: concentrations(s, t))) for name, s in ways.items()}
     results = {name: jax.block_until_ready(function(temperatures)) for name, function in functions.items()}
@@ -84,7 +84,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--conditions", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--plot", metavar="PNG", help="where to draw the concentrations")
+    parser.add_argument("--plot", metavar="PNG", help="draw the concentrations to this file")
     arguments = parser.parse_args()
     temperatures = jnp.linspace(0.8, 1.2, arguments.conditions)
     (expected, steps), (found, taken) = race(temperatures, arguments.repeat)

@@ -15,7 +15,7 @@ os.environ.setdefault(
     + " --xla_cpu_use_fusion_emitters=false" * version("jaxlib").startswith("0.10."),
 )
 
-# Kernels compiled by tests are kept for the tests alone.
+# Kernels compiled by tests have their own cache folder.
 if "GRAPHAX_CACHE" not in os.environ:
     os.environ["GRAPHAX_CACHE"] = tempfile.mkdtemp(prefix="graphax-")
     atexit.register(shutil.rmtree, os.environ["GRAPHAX_CACHE"], ignore_errors=True)
@@ -23,12 +23,12 @@ if "GRAPHAX_CACHE" not in os.environ:
 import jax
 
 jax.config.update("jax_enable_x64", True)
-# Where there is a GPU, so are its kernels: GRAPHAX_TEST_PLATFORM=cuda,cpu pytest tests/graphax/native/test_gpu.py
+# To test kernels on a GPU: GRAPHAX_TEST_PLATFORM=cuda,cpu pytest tests/graphax/native/test_gpu.py
 jax.config.update("jax_platforms", os.environ.get("GRAPHAX_TEST_PLATFORM", "cpu"))
 
 
 def pytest_runtest_setup(item):
-    """Leave out slow tests for which there is no time, where a time is given."""
+    """Skip slow tests after the time limit, if there is one."""
     until = float(os.environ.get("SLOW_TESTS_UNTIL", "inf"))
     if item.get_closest_marker("slow") and time.time() > until:
         pytest.skip("the time for slow tests is over")

@@ -1,4 +1,4 @@
-"""The code in the documents runs and prints what they show; what they name exists; the reference is up to date."""
+"""The code in the documents runs and prints what they show, links are valid, and the API reference is up to date."""
 
 import api_reference
 import charts
@@ -7,7 +7,7 @@ import notebook
 import pages
 import pytest
 
-# Pages that train agents, or search for long.
+# Pages that train agents, or run long searches.
 SLOW = {"docs/training.md", "docs/finders.md"}
 
 
@@ -19,13 +19,13 @@ def parameters():
 def test_code_prints_what_is_shown(page):
     with pages.workshop():
         for block, printed in pages.run(page):
-            # Commands print times, too, so what they print is shown only where it is the same each time.
+            # Commands also print times, so pages only show their output if it is the same each time.
             if block.language == "python" or block.output:
                 assert printed == block.output, f"{page}:{block.line}; `make pages` writes down what is printed now"
 
 
 @pytest.mark.parametrize("page", pages.PAGES)
-def test_what_is_linked_exists(page):
+def test_links_exist(page):
     assert pages.broken_links(page) == []
 
 
@@ -54,7 +54,7 @@ def test_the_index_has_every_page():
     assert {page.removeprefix("docs/") for page in pages.PAGES if page.startswith("docs/")} <= linked | {"README.md"}
 
 
-def test_the_reference_is_that_of_the_docstrings():
+def test_the_api_reference_is_up_to_date():
     assert api_reference.PATH.read_text(encoding="utf-8") == api_reference.reference(), "`make pages` writes it again"
 
 
@@ -82,7 +82,7 @@ def test_a_command_that_fails_is_noticed():
         pages.perform(["alphagrad", "search", "NoSuchTask"])
 
 
-def test_what_is_printed_is_written_down(tmp_path, monkeypatch):
+def test_output_is_inserted(tmp_path, monkeypatch):
     (tmp_path / "docs" / pages.IMAGES).mkdir(parents=True)
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     page = tmp_path / "docs/page.md"

@@ -51,7 +51,7 @@ def train(*args, **options):
     return alphagrad.train(*args, **({"iterations": 1} | options))
 
 
-# What each entry is given: the call, the error, and what it says.
+# Wrong calls of each public name: the call, the error, and its message.
 CASES = {
     "graphax.kernel": [
         (lambda: gx.kernel(3), TypeError, "kernel takes a function, but got 3"),
@@ -60,7 +60,7 @@ CASES = {
     "graphax.gauss_newton": [
         (lambda: gx.gauss_newton(3), TypeError, "but got 3"),
         (lambda: gx.gauss_newton(f, backend="gpu"), GraphaxError, "unknown backend 'gpu'"),
-        (lambda: gx.gauss_newton(jnp.sin)(jnp.ones(3), weights=jnp.ones(2)), GraphaxError, "weights are one number"),
+        (lambda: gx.gauss_newton(jnp.sin)(jnp.ones(3), weights=jnp.ones(2)), GraphaxError, "weights must be one"),
     ],
     "graphax.jacve": [
         (lambda: gx.jacve(3), TypeError, "expected a function to differentiate, .* but got 3"),
@@ -68,9 +68,9 @@ CASES = {
         (lambda: gx.jacve(jnp.ones(3)), TypeError, "expected a function"),
         (lambda: gx.jacve(f, 0, False, False, False, "rev"), TypeError, "positional arguments"),
         (lambda: gx.jacve(f, ordr="rev"), TypeError, "'ordr'"),
-        (lambda: gx.jacve(f, backend="cuda"), GraphaxError, "unknown backend 'cuda'; it is one of: auto"),
+        (lambda: gx.jacve(f, backend="cuda"), GraphaxError, "unknown backend 'cuda'; choose one of: auto"),
         (lambda: gx.jacve(f, backend=None), GraphaxError, "unknown backend None"),
-        (lambda: jacve(f, order=3), OrderError, "cannot read 3 as an elimination order. It is one of"),
+        (lambda: jacve(f, order=3), OrderError, "cannot read 3 as an elimination order. It must be one of"),
         (lambda: jacve(f, order=None), OrderError, "cannot read None"),
         (lambda: jacve(f, order=[1.5, 2]), OrderError, "cannot read"),
         (lambda: jacve(f, order=jnp.ones(3)), OrderError, "cannot read"),
@@ -84,15 +84,15 @@ CASES = {
         (lambda: jacve(f, order="absent.json"), OrderError, "no order file 'absent.json'"),
         (lambda: jacve(f, order="junk.json"), OrderError, "'junk.json' is not a saved order"),
         (lambda: jacve(f, argnums=5), ValueError, "asks for positional argument 5, but f was called with 2"),
-        (lambda: jacve(f, argnums="x"), TypeError, "argnums is a number or a tuple of numbers, .* but is 'x'"),
-        (lambda: jacve(f, "rev"), TypeError, "is given by name: order='rev'"),
+        (lambda: jacve(f, argnums="x"), TypeError, "argnums must be a number or a tuple of numbers, .* but is 'x'"),
+        (lambda: jacve(f, "rev"), TypeError, "Pass an elimination order by name: order='rev'"),
         (lambda: jacve(f, [2, 1]), TypeError, r"order=\[2, 1\], and several arguments as a tuple: argnums=\(2, 1\)"),
-        (lambda: jacve(f, OTHER), TypeError, "is given by name: order=Order"),
+        (lambda: jacve(f, OTHER), TypeError, "Pass an elimination order by name: order=Order"),
         (lambda: jacve(f, holomorphic=True), TypeError, "requires inputs with complex dtype, but got float64 for x"),
         (lambda: jacve(lambda z: abs(z), holomorphic=True, at=(1j,)), TypeError, "requires outputs with complex dtype"),
-        (lambda: jacve(f, argnums=1.0), TypeError, "argnums is .* but is 1.0"),
-        (lambda: jacve(f, argnums=None), TypeError, "argnums is .* but is None"),
-        (lambda: jacve(f, argnums=[[0]]), TypeError, "argnums is"),
+        (lambda: jacve(f, argnums=1.0), TypeError, "argnums must be .* but is 1.0"),
+        (lambda: jacve(f, argnums=None), TypeError, "argnums must be .* but is None"),
+        (lambda: jacve(f, argnums=[[0]]), TypeError, "argnums must be"),
         (lambda: jacve(f, at=(1, 2)), TypeError, "real-valued inputs .* got int64 for x. Choose other argnums"),
         (lambda: jacve(f, at=(1j, 2.0)), TypeError, "got complex128 for x"),
         (lambda: jacve(f, at=("a", 2.0)), TypeError, "'a' .* is not a valid JAX type .*differentiating by x"),
@@ -204,18 +204,18 @@ CASES = {
         (lambda: alphagrad.search(GRAPH, budget=-1), SearchError, "more than zero, but has -1 seconds"),
         (lambda: alphagrad.search(GRAPH, budget="soon"), SearchError, "cannot read 'soon' as a budget"),
         (lambda: alphagrad.search(GRAPH, budget=None), SearchError, "cannot read None as a budget"),
-        (lambda: alphagrad.search(GRAPH, minimize="odd"), SearchError, "cannot minimize 'odd'; it is one of"),
+        (lambda: alphagrad.search(GRAPH, minimize="odd"), SearchError, "cannot minimize 'odd'; choose one of"),
         (lambda: alphagrad.search(GRAPH, minimize=None), SearchError, "cannot minimize None"),
-        (lambda: alphagrad.search(GRAPH, counting="odd"), SearchError, "unknown counting 'odd'; it is one of"),
-        (lambda: alphagrad.search(GRAPH, method="odd"), SearchError, "unknown method 'odd'; it is one of: auto"),
+        (lambda: alphagrad.search(GRAPH, counting="odd"), SearchError, "unknown counting 'odd'; choose one of"),
+        (lambda: alphagrad.search(GRAPH, method="odd"), SearchError, "unknown method 'odd'; choose one of: auto"),
         (lambda: alphagrad.search(GRAPH, method=["auto"]), SearchError, r"unknown method \['auto'\]"),
-        (lambda: alphagrad.search(GRAPH, seed=-1), SearchError, "seed is a whole number, 0 or more, but is -1"),
+        (lambda: alphagrad.search(GRAPH, seed=-1), SearchError, "seed must be a whole number, 0 or more, but is -1"),
         (lambda: alphagrad.search(GRAPH, seed="a"), SearchError, "but is 'a'"),
-        (lambda: alphagrad.search(GRAPH, workers=1.5), SearchError, "workers is a whole number, 1 or more, but is 1.5"),
+        (lambda: alphagrad.search(GRAPH, workers=1.5), SearchError, "workers must be a whole number, .* but is 1.5"),
         (lambda: alphagrad.search(GRAPH, start="odd"), OrderError, "unknown order 'odd'"),
         (lambda: alphagrad.search(GRAPH, start=OTHER), FingerprintError, "made for the graph another"),
-        (lambda: alphagrad.search(GRAPH, progress=3), SearchError, "progress is a function"),
-        (lambda: alphagrad.search(GRAPH, executor=3), SearchError, "executor is a concurrent.futures.Executor"),
+        (lambda: alphagrad.search(GRAPH, progress=3), SearchError, "progress must be a function"),
+        (lambda: alphagrad.search(GRAPH, executor=3), SearchError, "executor must be a concurrent.futures.Executor"),
         (lambda: alphagrad.search(GRAPH, minimize="runtime"), SearchError, "give the function"),
         (lambda: alphagrad.search(f, 1.0, 2.0, minimize="runtime", batch_axes=3), SearchError, "but is 3"),
         (lambda: alphagrad.search(GRAPH, bugdet=3), TypeError, "'bugdet'"),
@@ -226,13 +226,13 @@ CASES = {
         (lambda: alphagrad.best_known(GRAPH, "odd"), SearchError, "cannot minimize 'odd'"),
     ],
     "alphagrad.Budget": [
-        (lambda: Budget(seconds="a"), SearchError, "the seconds of a budget are a number, but are 'a'"),
+        (lambda: Budget(seconds="a"), SearchError, "the seconds of a budget must be a number, but are 'a'"),
         (lambda: Budget(evaluations=0), SearchError, "more than zero, but has 0 evaluations"),
         (lambda: Budget.of(float("nan")), SearchError, "more than zero"),
         (lambda: Budget(minutes=3), TypeError, "'minutes'"),
     ],
     "alphagrad.Objective": [
-        (lambda: Objective("odd"), SearchError, "cannot minimize 'odd'; it is one of"),
+        (lambda: Objective("odd"), SearchError, "cannot minimize 'odd'; choose one of"),
         (lambda: Objective("peak", "odd"), SearchError, "unknown counting 'odd'"),
         (lambda: Objective("weighted", "raw", ("a", "b")), SearchError, "a pair of weights"),
         (lambda: Objective.of((0, 0)), SearchError, "not both zero"),
@@ -248,14 +248,14 @@ CASES = {
         (lambda: train([], AGENT), SearchError, "nothing to train on"),
         (lambda: train(GRAPH, "ppo"), SearchError, "an AlphaZeroConfig or a PPOConfig, but is 'ppo'"),
         (lambda: train(GRAPH, AGENT, iterations=None), SearchError, "needs a limit"),
-        (lambda: train(GRAPH, AGENT, iterations=-1), SearchError, "iterations is a whole number, 1 or more"),
-        (lambda: train(GRAPH, AGENT, seconds=-1), SearchError, "seconds is how long to train"),
-        (lambda: train(GRAPH, AGENT, seed="a"), SearchError, "seed is a whole number"),
-        (lambda: train(GRAPH, AGENT, checkpoint_every=0), SearchError, "checkpoint_every is a whole number"),
+        (lambda: train(GRAPH, AGENT, iterations=-1), SearchError, "iterations must be a whole number, 1 or more"),
+        (lambda: train(GRAPH, AGENT, seconds=-1), SearchError, "seconds must be more than zero"),
+        (lambda: train(GRAPH, AGENT, seed="a"), SearchError, "seed must be a whole number"),
+        (lambda: train(GRAPH, AGENT, checkpoint_every=0), SearchError, "checkpoint_every must be a whole number"),
         (lambda: train(GRAPH, AGENT, sizes=3), SearchError, "but are 3"),
         (lambda: train(GRAPH, AGENT, counting="odd"), SearchError, "unknown counting 'odd'"),
         (lambda: train(GRAPH, AGENT, minimize="peak"), AlphagradError, "cannot minimize the peak"),
-        (lambda: train(GRAPH, AGENT, folder="junk.json"), RunError, "cannot be kept in junk.json"),
+        (lambda: train(GRAPH, AGENT, folder="junk.json"), RunError, "cannot be stored in junk.json"),
     ],
     "alphagrad.AlphaZeroConfig": [
         (lambda: train(GRAPH, alphagrad.AlphaZeroConfig(simulations=-1)), SearchError, "simulations is -1"),
@@ -272,7 +272,7 @@ CASES = {
     ],
     "alphagrad.compare": [
         (lambda: alphagrad.compare(3), SearchError, "cannot search an order for 3"),
-        (lambda: alphagrad.compare(jnp.sin, 1.0, batch=0), SearchError, "batch is a whole number, 1 or more"),
+        (lambda: alphagrad.compare(jnp.sin, 1.0, batch=0), SearchError, "batch must be a whole number, 1 or more"),
     ],
     "alphagrad.GraphNetworkConfig": [
         (
@@ -320,7 +320,7 @@ CASES = {
         (lambda: tasks.get(3), TaskError, "such as 'RoeFlux_1d', but got 3"),
     ],
 }  # fmt: skip
-# Handed to users and never made by them, or without anything to get wrong.
+# Names that users do not call themselves, or cannot call wrongly.
 MADE_BY_US = {
     "BenchmarkReport",
     "Cost", "Digit", "Explanation", "NormalEquations", "Progress", "SearchResult", "Sparsity", "Speeds", "Structure",
@@ -344,7 +344,7 @@ def test_every_public_entry_has_cases():
         for name in module.__all__:
             entry = getattr(module, name)
             raised = isinstance(entry, type) and issubclass(entry, Exception)
-            # Names of types are callable, and are not called.
+            # Type aliases are callable, but nobody calls them.
             if callable(entry) and not raised and name not in MADE_BY_US and get_origin(entry) is None:
                 assert f"{title}.{name}" in CASES, f"{title}.{name} is given nothing wrong"
 
@@ -353,17 +353,17 @@ def test_every_public_entry_has_cases():
     ("call", "kind", "message"),
     [pytest.param(*case, id=f"{name}-{number}") for name, cases in CASES.items() for number, case in enumerate(cases)],
 )
-def test_wrong_input_is_told(call, kind, message):
+def test_wrong_input_raises_a_clear_error(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, GraphaxError | TypeError | ValueError)
-    # Python itself refuses misspelt keywords, where the call is.
+    # Python itself reports misspelt keywords at the call.
     place = traceback.extract_tb(caught.tb)[-1].filename
     assert place.startswith(OURS) or place == __file__, place
 
 
 @pytest.mark.parametrize("entry", [gx.jacve, gx.value_and_jacve, gx.hessve])
-def test_what_the_function_raises_is_left_alone(entry):
+def test_errors_of_the_function_pass_through(entry):
     with pytest.raises(KeyError, match="mine"):
         entry(raising)(1.0)
     with pytest.raises(TypeError, match="incompatible shapes"):

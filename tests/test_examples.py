@@ -1,4 +1,4 @@
-"""Every example runs, at a small size, and comes to the right result."""
+"""Every example runs at a small size, and its result is right."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-# The arguments, and what the output must have in it.
+# The arguments, and text that the output must contain.
 RUNS = {
     "newton.py": (["--points", "16"], r"PropaneCombustion.*largest residual \d\.\de-1\d"),
     "inverse_kinematics.py": (["--poses", "32"], r"reached 100\.0% of the poses"),
@@ -19,7 +19,7 @@ RUNS = {
     "stiff_network.py": (["--conditions", "8", "--repeat", "1"], r"number of steps for 100\.0% .*difference \d\.\de-"),
     "camera_calibration.py": (["--cameras", "8", "--repeat", "1"], r"(100\.0%.*){3}"),
 }
-# What graphax is compared with, where that is not a mode of JAX.
+# What graphax is compared with, if it is not a mode of JAX.
 RIVALS = {"stiff_network.py": "diffrax.Kvaerno5", "camera_calibration.py": "optimistix.LevenbergMarquardt"}
 DRAWN = {"shock_tube.py": ["--cells", "40"], "stiff_network.py": ["--conditions", "4", "--repeat", "1"]}
 
@@ -32,7 +32,7 @@ def run(name, arguments):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_it_solves_what_it_says(name):
+def test_examples_give_the_right_result(name):
     arguments, expected = RUNS[name]
     result = run(name, arguments)
     assert result.returncode == 0, result.stderr

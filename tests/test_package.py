@@ -15,8 +15,8 @@ import alphagrad
 import graphax
 
 ROOT = Path(__file__).parents[1]
-# A project of a user. Every revealed type is compared; none may be, or contain, Any, except Jacobians: those are
-# pytrees like the arguments.
+# A user's project. Every revealed type is compared. None may be or contain Any, except Jacobians, which are pytrees
+# like the arguments.
 PROJECT = """
 from pathlib import Path
 
@@ -80,7 +80,7 @@ MISTAKES = {
 
 
 def perform(*command: object, cwd: Path = ROOT) -> subprocess.CompletedProcess:
-    """Run a command that finds no package by way of this process."""
+    """Run a command that does not inherit the import path of this process."""
     apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     words = [str(word) for word in command]
     return subprocess.run(words, cwd=cwd, env=apart, capture_output=True, text=True, timeout=300)
@@ -103,7 +103,7 @@ def distributions(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(distributions, tmp_path_factory) -> Path:
-    """The interpreter of an environment with the wheel, and with what is installed here otherwise."""
+    """The interpreter of an environment with the wheel, and with all other packages that are installed here."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     (site,) = folder.glob("lib/python*/site-packages")

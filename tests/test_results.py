@@ -1,4 +1,4 @@
-"""The results of training that are in the repository hold what they say."""
+"""The training results in the repository are consistent."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def best_of(agent, task):
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_orders_cost_what_is_written(path):
+def test_orders_cost_what_the_files_say(path):
     found = json.loads(path.read_text())
     graph = get(found["task"]).graph()
     reverse = graph.cost("rev", found["counting"]).multiplications
@@ -27,7 +27,7 @@ def test_orders_cost_what_is_written(path):
     assert found["curve"][-1]["best_cost"] == [found["multiplications"]]
 
 
-# What the paper's own agents reached.
+# The results of the paper's own agents.
 @pytest.mark.parametrize(
     ("agent", "task", "most"),
     [
@@ -47,9 +47,9 @@ def test_the_papers_counts_are_reached(agent, task, most):
     assert best_of(agent, task)["multiplications"] <= most
 
 
-# Arrays are counted otherwise than in the paper; there, an agent is to be better than what needs no learning.
+# The paper counts arrays differently. For these tasks, an agent has to beat orders that need no learning.
 @pytest.mark.parametrize("task", ["RoeFlux_3d", "random_f", "MLP", "TransformerEncoder"])
-def test_learning_beats_what_needs_none(task):
+def test_agents_beat_orders_without_learning(task):
     found, graph = best_of("alphazero", task), get(task).graph()
     others = [graph.cost(name, found["counting"]).multiplications for name in ("fwd", "rev", "markowitz")]
     assert found["multiplications"] < min(others)

@@ -1,4 +1,4 @@
-"""Which module imports which, also inside functions: no cycles, and packages as the documentation draws them."""
+"""Imports between modules, also inside functions: no cycles, and packages as the documentation draws them."""
 
 import ast
 import importlib
@@ -14,10 +14,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 PACKAGES = ("graphax", "alphagrad")
-# Folders and modules at the top of alphagrad, apart from those that every package has.
+# The folders and modules of alphagrad, except those that every package has.
 MOST_ENTRIES = 12
 ALWAYS = {"__init__.py", "__main__.py", "errors.py", "__pycache__", "py.typed"}
-# What is Python on shapes, and needs no JAX.
+# Modules that work on shapes and need no JAX.
 SHAPES_ONLY = (
     "graphax.positions", "graphax.axes", "graphax.structure", "graphax.products", "graphax.sums", "graphax.terms",
     "graphax.entries", "graphax.graph", "graphax.order", "graphax.presets", "graphax.plan", "graphax.cut",
@@ -38,7 +38,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """What each module imports, at the top or inside functions; not what is for type checkers only."""
+    """The imports of each module, at the top or inside functions, except those for type checkers."""
     return {name: set(_imported(name, path)) for name, path in modules().items()}
 
 
@@ -60,13 +60,13 @@ def _imported(name: str, path: Path):
 
 
 def folder(module: str) -> str:
-    """The package that a module is in; a module at the top is one of its own."""
+    """The package of a module. A module at the top level counts as a package."""
     package = module if modules()[module].name == "__init__.py" else module.rpartition(".")[0]
     return module if package in PACKAGES else package
 
 
 def tree_in_documentation() -> dict[str, set[str]]:
-    """What each package may import, as `docs/architecture.md` draws it: one line each, those above it are known."""
+    """The imports that `docs/architecture.md` allows for each package, from one line per package."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     lines = re.findall(r"^    ([a-z.]+) +◀─ (.*)$", text, re.MULTILINE)
     return {
@@ -76,7 +76,7 @@ def tree_in_documentation() -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_module_imports_itself_by_others(package):
+def test_there_are_no_import_cycles(package):
     own = {name: {m for m in found if m in modules() and m != name and not name.startswith(f"{m}.")}
            for name, found in imports().items() if name.startswith(package)}  # fmt: skip
     try:
@@ -107,7 +107,7 @@ def test_few_entries_at_the_top_of_alphagrad():
 
 @pytest.mark.parametrize("stage", ["trace", "derive", "make_plan"])
 def test_the_pipeline_is_assembled_in_one_place(stage):
-    """Outside of its own module and of the pipeline, at most one function calls a stage."""
+    """Outside its own module and the pipeline, at most one function calls a stage."""
     callers = [
         name
         for name, path in modules().items()
@@ -123,7 +123,7 @@ def test_modules_of_shapes_do_not_name_jax(name):
 
 
 def test_shapes_need_no_jax():
-    """A process that has imported all of them, and graphax itself, has not loaded JAX."""
+    """A process that imports all of these modules, and graphax itself, does not load JAX."""
     code = f"import sys, {', '.join(('graphax', *SHAPES_ONLY))}; assert 'jax' not in sys.modules, 'jax is loaded'"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
@@ -136,7 +136,7 @@ def test_shapes_need_no_jax():
         ("graphax.display", "explain", "graphax.explanation"),
     ],
 )
-def test_documented_paths_of_before_still_import(old, name, new):
+def test_old_documented_paths_still_import(old, name, new):
     importlib.import_module(old.partition(".")[0])
     with pytest.warns(DeprecationWarning, match=f"{new}.{name} now"):
         found = getattr(importlib.import_module(old), name)
@@ -147,7 +147,7 @@ def test_documented_paths_of_before_still_import(old, name, new):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_public_name_is_that_of_a_module(package):
-    """Importing the module would put it where the public name is found."""
+    """Importing a module with the name of a public function would replace that function in the package."""
     public = importlib.import_module(package).__all__
     assert not {f"{package}.{name}" for name in public} & modules().keys()
 

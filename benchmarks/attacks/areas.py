@@ -1,4 +1,4 @@
-"""The areas there are, and what each needs."""
+"""The areas of the adversary, and the settings of each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ class Area:
     """A module with ``attempts(seed, number)``.
 
     Attributes:
-        share: of the time there is, against the shares of other areas.
-        patience: seconds without news from a worker, after which it is taken to hang.
-        chunk: attempts before a worker is replaced, since compiled programs fill its memory.
-        flags: for XLA.
+        share: the share of the time, relative to the shares of other areas.
+        patience: the seconds without news from a worker after which it counts as hanging.
+        chunk: the number of attempts before a worker is replaced, since compiled programs fill its memory.
+        flags: flags for XLA.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Area:
     flags: str = QUICK
 
     def attempts(self, seed: int, number: int) -> Sequence[Attempt]:
-        """What is tried as this number; depends on nothing but seed and number."""
+        """The attempts with this number, which depend only on the seed and the number."""
         make: Callable[[int, int], Sequence[Attempt]] = import_module(f".{self.name}", __package__).attempts
         return make(seed, number)
 
@@ -42,7 +42,7 @@ AREAS = {
         Area("structures_and_orders", 1.5),
         Area("transformations", 1.5, flags=f"{QUICK} {FOUR_DEVICES}"),
         Area("control_flow", 1.5, chunk=150),
-        # At level 0 XLA was seen to compile arithmetic of single precision into something else.
+        # At optimisation level 0, XLA sometimes miscompiles arithmetic in single precision.
         Area("long_code", 1.5, chunk=150, flags=""),
         Area("precision", 1.0, flags=""),
         Area("threads", 0.7, patience=300.0, chunk=60),

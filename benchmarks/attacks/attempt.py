@@ -1,4 +1,4 @@
-"""What an attempt is, and what came of it."""
+"""Attempts and their outcomes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ RIGHT, WRONG, CRASHED, REFUSED = "right", "wrong", "crashed", "refused"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one attempt.
+    """The outcome of one attempt.
 
     Attributes:
         verdict: "right", "wrong", "crashed" (an unexpected exception) or "refused" (a named error, or JAX's own).
-        numbers: how many were compared.
+        numbers: the number of compared numbers.
         what: what is wrong, or the exception.
-        kind: findings of the same area and kind are taken for the same bug.
+        kind: findings of the same area and kind count as the same bug.
         where: (leaf, flat index) of a wrong entry.
     """
 
@@ -34,10 +34,10 @@ class Attempt(Protocol):
     """Something tried on the library."""
 
     def check(self) -> Outcome:
-        """Try it."""
+        """Run the attempt."""
 
     def simpler(self, outcome: Outcome) -> Iterator["Attempt"]:
-        """Attempts that are simpler and may fail alike, the most promising first."""
+        """Simpler attempts that may fail in the same way, the most promising first."""
 
     def source(self) -> str:
-        """A script that does the same, with nothing but the library and JAX."""
+        """A script that does the same with only the library and JAX."""

@@ -1,4 +1,4 @@
-"""A folder of cached kernels in which everything is wrong."""
+"""Damaged and hostile folders of cached kernels."""
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def attempts(seed: int, number: int) -> list[Script]:
     if state.startswith("planted"):
         return [Script(head + _planted(0o777 if state.endswith("writable") else 0o1777) + end, label)]
     if state == "leftovers":
-        # Of a process that was killed; nobody but the library knows that it may remove them, and it need not.
+        # Files of a killed process. The library may remove them, but need not.
         return [
             Script(
                 head
@@ -138,7 +138,7 @@ def attempts(seed: int, number: int) -> list[Script]:
 
 
 def _planted(mode: int) -> str:
-    """Another function's kernel under this one's name, in a folder that everyone can write to."""
+    """The kernel of another function under the name of this one, in a folder that everyone can write to."""
     return f"""
 mine = fill()
 source = open(__file__).read()

@@ -1,4 +1,4 @@
-"""An attempt that is a function in source text, its arguments, and a way to differentiate it."""
+"""Attempts that consist of the source text of a function, its arguments, and a way to differentiate it."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,15 +35,15 @@ class Case:
 
     Attributes:
         lines: the body of ``f``, one statement each.
-        args: arrays, which become JAX's, or source text of anything else.
+        args: arrays, which become JAX arrays, or the source text of anything else.
         way: the expression. In it ``jac``, ``value_and_jac`` and ``hess`` stand for jacve, value_and_jacve and hessve,
-            or for what they are compared with.
-        options: keyword arguments of jacve alone, as source text.
-        theirs: the expression for JAX, where it is another one.
-        before: lines in front of ``f``.
-        batched: the first axis of all arguments is one of points, which can be left out one by one.
-        modes: of JAX that are references.
-        judged: what compares the results; `law.judge` unless an area has a law of its own.
+            or for JAX's functions that they are compared with.
+        options: keyword arguments for jacve only, as source text.
+        theirs: the expression for JAX, if it differs.
+        before: lines before ``f``.
+        batched: whether the first axis of all arguments is an axis of points, which can be left out one by one.
+        modes: the modes of JAX that serve as references.
+        judged: the function that compares the results; `law.judge` unless an area has its own law.
     """
 
     params: tuple[str, ...]
@@ -145,12 +145,12 @@ class Case:
         if wide:
             args = [a.astype(float) if getattr(a, "dtype", None) == np.float32 else a for a in args]
         space.update(modes, args=tuple(args))
-        # Waiting for results here makes errors at run time errors of this attempt.
+        # Wait for results here, so that errors at run time count for this attempt.
         return jax.block_until_ready(eval(expression, space))
 
     def _references(self) -> References:
         expression = self.way if self.theirs is None else self.theirs
-        # Compiled as a whole it takes a fraction of the time that its operations take one by one.
+        # Compiling the whole program takes a fraction of the time of running its operations one by one.
         jitted = f"jax.jit(lambda args: {expression})(args)"
 
         def thunk(mode: str, text: str, wide: bool = False) -> Callable[[], Any]:
@@ -181,7 +181,7 @@ class Case:
 
     def _raised(self, error: Exception) -> Outcome:
         text = f"{type(error).__name__}: {error}".strip()
-        # A program that is taken must be one that can be compiled.
+        # If a kernel is accepted, it must also compile.
         refused = isinstance(error, gx.GraphaxError) and "cannot be compiled or loaded" not in text
         if refused and not isinstance(error, gx.JacobianMismatch):
             return Outcome(REFUSED, what=text[:300])
@@ -196,7 +196,7 @@ class Case:
         return Outcome(CRASHED, what=text[:2000], kind=self._kind(text))
 
     def _kind(self, text: str) -> str:
-        """Findings alike in what they say, without numbers, and in the operations involved."""
+        """The kind of a finding: its message without numbers, and the operations involved."""
         message = re.sub(r"(?<![a-z])[-\d.+]+(e[-+]\d+)?", "#", text.splitlines()[0] if text else "")[:70]
         if not message.startswith("#"):
             return message
@@ -206,7 +206,7 @@ class Case:
         return " ".join([f"{value} is wrong:", *operations[:5]])
 
     def _fewer_points(self, where: int) -> Iterator["Case"]:
-        """Only the point that the wrong entry belongs to, and simpler points near to it."""
+        """The case with only the point of the wrong entry, or with simpler points near it."""
         count = len(self.args[0])
         if count <= 1:
             for n, arg in enumerate(self.args):
@@ -236,7 +236,7 @@ class Case:
 
 
 def ours(options: str) -> dict[str, Callable]:
-    """The functions of the library, with the options of a case."""
+    """The functions of graphax, with the options of a case."""
     given = eval(f"dict({options})", namespace())
     simple = {name: value for name, value in given.items() if name != "sparse"}
 
@@ -251,7 +251,7 @@ def ours(options: str) -> dict[str, Callable]:
 
 
 def theirs(mode: str) -> dict[str, Callable]:
-    """The same in JAX."""
+    """The corresponding functions of JAX."""
     jac = jax.jacfwd if mode == "forward" else jax.jacrev
 
     def value_and_jac(f: Callable, has_aux: bool = False, **options: Any) -> Callable:
@@ -278,7 +278,7 @@ def written(array: Any) -> str:
 
 
 def _inner(expression: str) -> list[str]:
-    """Parts of an expression that may take its place: the arguments of its outermost call, or both sides."""
+    """Parts of an expression that may replace it: the arguments of its outermost call, or both sides."""
     depth, parts, start = 0, [], None
     for n, letter in enumerate(expression):
         if letter in "([{":
@@ -293,7 +293,7 @@ def _inner(expression: str) -> list[str]:
 
 
 def namespace() -> dict[str, Any]:
-    """The names that source text of attempts may use."""
+    """The names that the source text of attempts may use."""
     space: dict[str, Any] = {}
     exec("\n".join(IMPORTS), space)
     return space
@@ -304,11 +304,11 @@ def _imported(line: str) -> list[str]:
 
 
 def term_sizes(args: Sequence[np.ndarray], powers: bool) -> np.ndarray:
-    """For every point how large the terms of a short rational function may be, of which little may be left."""
+    """For each point, the possible size of the terms of a short rational function, which may cancel."""
     with np.errstate(all="ignore"):
         x, y = (np.abs(np.asarray(arg, float)) for arg in (args[0], args[-1]))
         few = [x, y, 1 / x, 1 / y, x / y, x / y**2, x * x / y**3, np.ones_like(x)]
-        # Points of ordinary size are where jumps show; elsewhere, and in double precision, more may cancel.
+        # Jumps show at points of ordinary size. Elsewhere, and in double precision, more may cancel.
         many = [*few, x * x, x * y, x * x / y, x * x / y**2, x**3 / y, 1 / x**2, 1 / y**2, x**2 / y**3, x**3]
         far = np.max([(v > 5000) | (v < 1e-3) for v in (x, y)], axis=0) | (args[0].dtype == np.float64)
         far &= powers
@@ -317,7 +317,7 @@ def term_sizes(args: Sequence[np.ndarray], powers: bool) -> np.ndarray:
 
 
 def _nudged(arg: Any) -> Any:
-    """The same, a few roundings away."""
+    """The same arguments, a few roundings away."""
     if isinstance(arg, str) or arg.dtype.kind != "f":
         return arg
     with np.errstate(all="ignore"):
@@ -329,7 +329,7 @@ def _is_denormal(arg: Any) -> bool:
 
 
 def _flushed(arg: Any) -> Any:
-    """The same with zeros for numbers that are not normal: kernels take them for zero, as XLA's threads mostly do."""
+    """The same with denormal numbers replaced by zero, as kernels and mostly XLA's threads do."""
     if isinstance(arg, str) or arg.dtype.kind != "f":
         return arg
     return np.where(np.abs(arg) < np.finfo(arg.dtype).tiny, np.copysign(0, arg), arg).astype(arg.dtype)
@@ -343,7 +343,7 @@ _results: dict[Any, Any] = {}
 
 
 def _remember(key: Any, make: Callable[[], Any]) -> Any:
-    """What JAX has for a function is the same for every way to run ours."""
+    """JAX's result of a function, cached because it is the same for every way to run ours."""
     if key not in _results:
         if len(_results) >= _REMEMBERED:
             _results.pop(next(iter(_results)))

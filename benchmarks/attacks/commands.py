@@ -1,14 +1,14 @@
-"""Commands as they stand in the documentation, in a pipe and with the memory there is.
+"""Commands from the documentation, in a pipe and with the available memory.
 
-A command may take long, but it says so: no minute passes without a line, nothing ends in a traceback, and what cannot
-be done is refused by one line.
+A command may take long, but it must say so: it prints a line at least once a minute. It must not end in a traceback,
+and it must refuse impossible requests with one line.
 """
 
 import numpy as np
 
 from .script import Script
 
-# Seconds that a command is watched, and how long it may say nothing: a line a minute, and the time to import.
+# The seconds that a command is watched, and that it may print nothing: a minute, and the time to import.
 WATCHED, SILENT = 100.0, 75.0
 COMMANDS = (
     "train ppo RoeFlux_1d --preset small --seconds 600",

@@ -72,7 +72,7 @@ DEFINED = (
 
 
 def attempts(seed: int, number: int) -> list[Case]:
-    """A program compiled, mapped, as a kernel or eagerly."""
+    """A program that runs compiled, mapped, as a kernel or eagerly."""
     rng = np.random.default_rng((seed, number, 5))
     shapes = {name: random_shape(rng) for name in NAMES[: int(rng.integers(1, 3))]}
     body = random_body(rng, shapes, int(rng.integers(1, 5)), flow_expression, DEFINED)
@@ -81,7 +81,7 @@ def attempts(seed: int, number: int) -> list[Case]:
 
 
 def flow_expression(rng: np.random.Generator, shapes: dict[str, tuple[int, ...]], depth: int = 0) -> str:
-    """Source text of a loop or branch whose body is another expression, or now and then of a plain operation."""
+    """Source text of a loop or branch whose body is another expression, or occasionally of a plain operation."""
     if rng.random() < (0.25 if depth == 0 else 0.75):
         return random_expression(rng, shapes)
     templates = [LOOPS, LOOPS, BRANCHES, SOLVES, CUSTOM][rng.integers(5)]

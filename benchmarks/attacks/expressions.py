@@ -1,4 +1,4 @@
-"""Random lines of source text, and what their values look like."""
+"""Random lines of source text, and the shapes of their values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -136,7 +136,7 @@ def random_expression(rng: np.random.Generator, shapes: dict[str, tuple[int, ...
     """Source text of one operation on some of the values; it may not fit their shapes."""
     templates = [kind for kind, _ in KINDS][rng.choice(len(KINDS), p=[share for _, share in KINDS])]
     names = list(shapes)
-    # Later values are taken more often, so that programs get deep.
+    # Later values are chosen more often, so that programs become deep.
     weights = np.arange(1, len(names) + 1) / (len(names) * (len(names) + 1) / 2)
     a, b = (str(name) for name in rng.choice(names, 2, p=weights))
     axis = int(rng.integers(max(1, len(shapes[a]))))
@@ -146,7 +146,7 @@ def random_expression(rng: np.random.Generator, shapes: dict[str, tuple[int, ...
 
 
 def random_factors(rng: np.random.Generator, size: int) -> tuple[int, ...]:
-    """A shape with so many elements."""
+    """A shape with this many elements."""
     shape = []
     while size > 1 and len(shape) < 3:
         divisors = [n for n in range(1, size + 1) if size % n == 0]
@@ -168,7 +168,7 @@ def random_body(
     before: Sequence[str] = CONSTANTS,
     most: int = MAX_ELEMENTS,
 ) -> Body:
-    """Statements that fit: each is tried on shapes, and left out if JAX refuses it."""
+    """Random valid statements. Each is traced with shapes, and left out if JAX refuses it."""
     space = namespace()
     exec("\n".join(before), space)
     lines, known = [], dict(shapes)

@@ -1,9 +1,9 @@
-"""The law: when an entry of a Jacobian is right, with `jax.jacfwd` as the oracle.
+"""The law that defines when an entry of a Jacobian is right, with `jax.jacfwd` as the oracle.
 
-An entry is right if it is close to that of `jax.jacfwd`, or to a finite one of `jax.jacrev`, either of them eager or
-compiled, since XLA's own results differ at exact jumps. Where both modes are not finite, every value is right: jacve
-leaves out products 0 * infinity. Where `jax.jacrev` overflows in single precision and not in double precision, so may
-jacve. Trees, shapes, dtypes and weak types must be those of `jax.jacfwd`.
+An entry is right if it is close to that of `jax.jacfwd`, or to a finite entry of `jax.jacrev`. Either may be eager or
+compiled, since XLA's own results differ at exact jumps. If neither mode is finite, every value is right, because jacve
+leaves out products 0 * infinity. If `jax.jacrev` overflows in single precision but not in double precision, jacve may
+overflow as well. Trees, shapes, dtypes and weak types must be those of `jax.jacfwd`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,15 @@ ROUNDINGS = 16
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an entry may be off.
+    """The allowed error of an entry.
 
     Attributes:
         double, single: relative errors, by the precision of the result.
-        pointwise: compare with the entry itself, because entries belong to unrelated points, not with the largest one.
-        slack: how many times the distance between JAX's own results is allowed; 0 where results may jump.
-        weak_types: whether `weak_type` is compared.
-        sizes: for every point, how large the terms are that may cancel, in units of one rounding.
+        pointwise: whether errors are relative to the entry itself instead of the largest one, because entries belong to
+            unrelated points.
+        slack: the allowed multiple of the difference between JAX's own results; 0 where results may jump.
+        weak_types: whether to compare `weak_type`.
+        sizes: for each point, the size of the terms that may cancel, in units of one rounding.
     """
 
     double: float = 1e-9
@@ -42,9 +43,10 @@ class References:
     """JAX's Jacobians, computed when they are needed. Each may raise what JAX raises.
 
     Attributes:
-        forward, reverse: by `jax.jacfwd` and `jax.jacrev`; the cheapest one comes first.
-        wide, wide_reverse: in double precision, for functions of single precision, by `jax.jacfwd` and `jax.jacrev`.
-        nudged: by `jax.jacfwd` at arguments a few roundings away; what that changes is no mistake, except at jumps.
+        forward, reverse: the Jacobians by `jax.jacfwd` and `jax.jacrev`, the cheapest one first.
+        wide, wide_reverse: the same in double precision, for functions in single precision.
+        nudged: the Jacobian by `jax.jacfwd` at arguments a few roundings away. Differences from it are not errors,
+            except at jumps.
     """
 
     forward: Sequence[Thunk]
@@ -56,7 +58,7 @@ class References:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many numbers were compared, what is wrong with them if anything is, and where: (leaf, flat index)."""
+    """The number of compared numbers, the problem if there is one, and its place: (leaf, flat index)."""
 
     numbers: int
     problem: str | None = None
@@ -64,7 +66,7 @@ class Verdict:
 
 
 def judge(got: Any, references: References, tolerance: Tolerance) -> Verdict:
-    """Whether a tree of arrays is right. Raises what JAX raises if neither of its modes has a result."""
+    """Judge a tree of arrays. Raises what JAX raises if neither of its modes has a result."""
     oracle = oracle_of(references)
     leaves, wanted = jax.tree.leaves(got), jax.tree.leaves(oracle)
     problem = form_problem(got, oracle, tolerance.weak_types)
@@ -112,7 +114,7 @@ def right(
         if wide_reverse is not None:
             accepted |= ~np.isfinite(got) & ~np.isfinite(want) & np.isfinite(wide_reverse)
     if wide is not None and tolerance.slack:
-        # A result in single precision that is closer to the truth than JAX's is no mistake.
+        # A result in single precision that is closer to the truth than JAX's is right.
         accepted |= np.isfinite(wide) & _close(got, wide.astype(got.dtype), tolerance, slack)
     if forward and reverse:
         singular = [np.any([~np.isfinite(want) for want in mode], axis=0) for mode in (forward, reverse)]
@@ -123,7 +125,7 @@ def right(
 
 
 def oracle_of(references: References) -> Any:
-    """The first result that there is; `jax.jacfwd` cannot take every function, nor can all be compiled."""
+    """The first available result. `jax.jacfwd` does not support every function, and not all can be compiled."""
     thunks = [*references.forward, *references.reverse]
     for thunk in thunks[:-1]:
         try:
@@ -144,7 +146,7 @@ def _results(thunks: Sequence[Thunk]) -> list[Any]:
 
 
 def form_problem(got: Any, want: Any, weak_types: bool) -> str | None:
-    """What differs apart from the values."""
+    """A difference other than in the values, or None."""
     if jax.tree.structure(got) != jax.tree.structure(want):
         return f"tree {jax.tree.structure(got)} instead of {jax.tree.structure(want)}"
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
@@ -179,9 +181,9 @@ def _close(got: np.ndarray, want: np.ndarray, tolerance: Tolerance, slack: Any =
     with np.errstate(all="ignore"):
         size = np.abs(want)
         largest = np.max(size, initial=0.0, where=np.isfinite(size))
-        # Where everything cancels, there is no size to compare with but that of arguments, which are about one.
+        # If everything cancels, compare with the size of the arguments, which is about one.
         scale, floor = (size, 1.0) if tolerance.pointwise else (largest, min(1.0, largest or 1.0))
-        # What cancels to a millionth of what it is made of is compared absolutely.
+        # A sum that cancels to a millionth of its terms is compared absolutely.
         allowed = relative * scale + 1e-3 * relative * floor + 4 * float(np.finfo(got.dtype).tiny) + slack
         if tolerance.sizes is not None and tolerance.sizes.shape == got.shape:
             allowed = allowed + ROUNDINGS * float(np.finfo(got.dtype).eps) * tolerance.sizes
@@ -190,7 +192,7 @@ def _close(got: np.ndarray, want: np.ndarray, tolerance: Tolerance, slack: Any =
 
 
 def _slack(found: Sequence[np.ndarray], others: Sequence[np.ndarray], tolerance: Tolerance) -> Any:
-    """JAX's own error, as far as it shows: in its modes, if they differ by roundings, and in results nearby."""
+    """The visible part of JAX's own error: the difference of its modes by roundings, and from results nearby."""
     if not tolerance.slack or found[0].dtype.kind not in "fc":
         return 0.0
     first = found[0]

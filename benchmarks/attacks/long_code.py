@@ -1,6 +1,6 @@
-"""Products of matrices as loops of kernels, passes of modes in loops, and kernels of what is mapped later.
+"""Matrix products as loops in kernels, passes of modes in loops, and kernels of programs that are mapped later.
 
-All of these begin where code is long. Limits are low here, so that they begin with the smallest programs.
+graphax uses these only for long code. Here limits are lowered, so that the smallest programs use them too.
 """
 
 from dataclasses import replace
@@ -113,9 +113,9 @@ MIXED = (
     "jnp.sum(({a} > 0) @ ({b} > 0.1)) * {a}",
     "jnp.arange({a}.shape[0]) @ {a}",
 )
-# Of most functions the results are used once more, element by element.
+# Most functions use the results once more, element by element.
 KINDS = ((PRODUCTS, 0.5), (LOOPS, 0.12), (MIXED, 0.08))
-# By how many axes of points there are.
+# Ways to map a function, by the number of axes of points.
 WAYS = {
     0: ("jax.jit({jac})", "jax.jit({jac})", "{jac}", "jax.jit(jax.checkpoint({jac}))", "jax.jit(jax.jit({jac}))"),
     1: ("jax.jit(jax.vmap({jac}))", "jax.vmap(jax.jit({jac}))", "jax.jit(jax.vmap(jax.jit({jac})))", "jax.vmap({jac})"),
@@ -137,7 +137,7 @@ SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e300, 1e-300)
 
 
 def attempts(seed: int, number: int) -> list[Case]:
-    """A network or recursion of random matrices, with low limits."""
+    """A network or recursion with random matrices, with low limits."""
     rng = np.random.default_rng((seed, number, 11))
     names = ("x", "y", "w")[: int(rng.integers(1, 4))]
     body = random_body(rng, _matching_shapes(rng, names), int(rng.integers(1, 7)), _expression, CONSTANTS, most=120)
@@ -145,7 +145,7 @@ def attempts(seed: int, number: int) -> list[Case]:
 
 
 def _matching_shapes(rng: np.random.Generator, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """Shapes of few different sizes, so that many products fit."""
+    """Shapes with few different sizes, so that many products are possible."""
     sizes = [int(n) for n in rng.choice([0, 1, 2, 3, 4, 5, 7], 2, p=[0.04, 0.12, 0.2, 0.2, 0.2, 0.12, 0.12])]
     ranks = rng.choice([0, 1, 2, 3], len(names), p=[0.08, 0.3, 0.47, 0.15])
     return {name: tuple(int(n) for n in rng.choice(sizes, rank)) for name, rank in zip(names, ranks, strict=True)}
@@ -217,7 +217,7 @@ def _with_special(rng: np.random.Generator, arg: np.ndarray) -> np.ndarray:
 
 
 def _judged_by_either(got: object, references: References, tolerance: Tolerance) -> Verdict:
-    """Passes of a mode have its infinities, so those of either mode are right here."""
+    """Judge results of passes, which have the infinities of their mode. Those of either mode are right."""
     verdict = judge(got, references, tolerance)
     if verdict.problem is None or not references.reverse:
         return verdict

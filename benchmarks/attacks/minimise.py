@@ -1,4 +1,4 @@
-"""Making a failing attempt as small as it can be."""
+"""Makes failing attempts as small as possible."""
 
 import time
 

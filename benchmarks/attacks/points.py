@@ -1,10 +1,10 @@
-"""Points at which derivatives go wrong: whole numbers, zeros, infinities, neighbours of jumps, and everything."""
+"""Points at which derivatives may go wrong: whole numbers, zeros, infinities, neighbours of jumps, and random ones."""
 
 import numpy as np
 
 
 def special_points(rng: np.random.Generator, count: int, dtype: type) -> np.ndarray:
-    """``count`` numbers, of which most are special in some way."""
+    """``count`` numbers, most of them special in some way."""
     kinds = [_whole, _edges, _halves, _turns, _random, _wide, _neighbours]
     shares = rng.multinomial(count, [0.3, 0.14, 0.12, 0.08, 0.12, 0.12, 0.12])
     with np.errstate(all="ignore"):

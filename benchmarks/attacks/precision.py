@@ -1,4 +1,4 @@
-"""Single precision against double precision: no less accurate than JAX's own derivatives."""
+"""Single precision against double precision: results must not be less accurate than JAX's own derivatives."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from .law import References, Tolerance, Verdict
 
 POINTS = 2048
 ULPS, FACTOR = 16.0, 8.0
-# By how many roundings the arguments of `References.nudged` differ.
+# The number of roundings by which the arguments of `References.nudged` differ.
 NUDGES = 4.0
-# Functions and the exponents of ten between which they are tried; a sign in front asks for both signs.
+# Functions, and the range of powers of ten for their arguments. A leading sign stands for arguments of both signs.
 RANGES = {
     "jnp.sin(x)": (-6, 8, True),
     "jnp.cos(x)": (-6, 8, True),
@@ -78,7 +78,7 @@ def accurate(got: Any, references: References, tolerance: Tolerance) -> Verdict:
     or of the argument."""
     compiled = References(references.forward[:1], references.reverse[:1], references.wide, references.nudged)
     verdict = _compared(got, compiled)
-    # Compiled as a whole, JAX's derivative may lose a cancellation that it has otherwise.
+    # In a compiled program, JAX's derivative may avoid a cancellation that it has otherwise.
     return verdict if verdict.problem is None else _compared(got, references)
 
 
@@ -92,13 +92,13 @@ def _compared(got: Any, references: References) -> Verdict:
     with np.errstate(all="ignore"):
         own = np.nan_to_num(np.max([np.abs(mode - exact) for mode in modes], axis=0), posinf=0.0)
         if references.nudged is not None:
-            # What a rounding of the argument changes, one of an intermediate value may change as well.
+            # A rounding of an intermediate value may change as much as a rounding of the argument.
             moved = np.abs(np.asarray(references.nudged(), float) - modes[0]) / NUDGES
             own = np.maximum(own, np.nan_to_num(moved, posinf=0.0))
         tiny = np.finfo(np.float32).tiny
         error = np.abs(found - exact)
         wrong = ~(error <= FACTOR * _nearby(own) + ULPS * 2.0**-24 * np.abs(exact) + 4 * tiny)
-    # What overflows in single precision, or is a jump of JAX's own results, is no matter of precision.
+    # Overflow in single precision and jumps of JAX's own results are not questions of precision.
     wrong &= np.isfinite(exact) & (np.abs(exact) < 1e37) & np.all(np.isfinite(modes), axis=0)
     if not wrong.any():
         return Verdict(found.size)
@@ -108,6 +108,6 @@ def _compared(got: Any, references: References) -> Verdict:
 
 
 def _nearby(errors: np.ndarray, reach: int = 16) -> np.ndarray:
-    """The largest error among neighbours; a single one may be small by chance."""
+    """The largest error among neighbours, because a single error may be small by chance."""
     padded = np.pad(errors, reach)
     return np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1).max(axis=1)

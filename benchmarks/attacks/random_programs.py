@@ -12,14 +12,14 @@ NAMES = ("x", "y", "w")
 
 
 def attempts(seed: int, number: int) -> list[Case]:
-    """A program compiled, mapped, as a kernel or eagerly."""
+    """A program that runs compiled, mapped, as a kernel or eagerly."""
     rng = np.random.default_rng((seed, number, 2))
     case = random_case(rng, steps=int(rng.integers(1, 9)))
     return [varied(case, number)]
 
 
 def varied(case: Case, number: int) -> Case:
-    """The case run in one of several ways; eagerly now and then, which takes the longest."""
+    """The case, run in one of several ways. Eager runs are rare, because they take longest."""
     ways = (("", "jit"), ("", ""), ('backend="native"', "jit"), ('backend="xla"', "jit"), ("", "vmap"), ("", "jit"))
     options, way = ways[number % len(ways)]
     case = replace(case, options=", ".join(filter(None, [case.options, options])))
@@ -43,14 +43,14 @@ def random_case(rng: np.random.Generator, steps: int, body: Body | None = None) 
     argnums = chosen[0] if len(chosen) == 1 and rng.random() < 0.7 else tuple(chosen)
     result, aux = _result(rng, list(body.shapes))
     options = f"argnums={argnums}" + (", has_aux=True" if aux else "")
-    # Parts in single precision limit what all of it can be compared to.
+    # Parts in single precision limit the accuracy of the whole comparison.
     tolerance = Tolerance(double=1e-5 if "float32" in " ".join(body.lines) else 1e-9)
     case = Case(params, body.lines, result, args, f"jac(f, {options})(*args)", before=CONSTANTS, tolerance=tolerance)
     return in_one_tree(case) if rng.random() < 0.15 and argnums == 0 and not aux else case
 
 
 def _result(rng: np.random.Generator, names: list[str]) -> tuple[str, bool]:
-    """What a program returns, and whether some of it is auxiliary."""
+    """The return value of a program, and whether a part of it is auxiliary."""
     last, other = names[-1], str(rng.choice(names))
     if rng.random() < 0.6:
         return last, False
@@ -67,14 +67,14 @@ def _result(rng: np.random.Generator, names: list[str]) -> tuple[str, bool]:
 
 
 def in_one_tree(case: Case) -> Case:
-    """The same with all arguments in one dictionary."""
+    """The same case with all arguments in one dictionary."""
     tree = ", ".join(f"'{name}': {written(arg)}" for name, arg in zip(case.params, case.args, strict=True))
     lines = (f"{', '.join(case.params)}, = p.values()", *case.lines)
     return replace(case, params=("p",), lines=lines, args=(f"{{{tree}}}",))
 
 
 def mapped(case: Case) -> Case:
-    """The same under `jax.vmap`, over two points of every argument."""
+    """The same case under `jax.vmap`, over two points of every argument."""
     if any(isinstance(arg, str) for arg in case.args):
         return case
     args = tuple(np.stack([arg, 0.5 - arg]) for arg in case.args)

@@ -1,4 +1,4 @@
-"""Counts, findings, and the files and tables they become."""
+"""Counts and findings, and how they are written to tables and files."""
 
 import json
 import platform
@@ -14,7 +14,7 @@ FEW = 5
 
 @dataclass
 class Tally:
-    """What came of the attempts of one area."""
+    """The outcomes of the attempts of one area."""
 
     programs: int = 0
     numbers: int = 0
@@ -32,7 +32,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Finding:
-    """A failure, made as small as it could be; ``place`` is where it stands among the attempts of one number."""
+    """A minimised failure. ``place`` is its position among the attempts with one number."""
 
     area: str
     seed: int
@@ -50,7 +50,7 @@ class Finding:
 
 
 def table(tallies: Mapping[str, Tally]) -> str:
-    """Markdown: a row for each area, and their sum."""
+    """A Markdown table with a row for each area, and the sum of all."""
     total = Tally(*(sum(getattr(t, name) for t in tallies.values()) for name in Tally.__dataclass_fields__))
     lines = ["| area | programs | numbers | wrong | crashed | refused | seconds |", "|---|--:|--:|--:|--:|--:|--:|"]
     for name, tally in [*tallies.items(), ("all", total)]:
@@ -60,7 +60,7 @@ def table(tallies: Mapping[str, Tally]) -> str:
 
 
 def written(path: Path, seed: int, seconds: float, tallies: Mapping[str, Tally], findings: Sequence[Finding]) -> None:
-    """Everything as JSON."""
+    """All counts and findings as JSON."""
     content = {
         "versions": versions(),
         "seed": seed,
@@ -82,7 +82,7 @@ def versions() -> dict[str, str]:
 
 
 def write_repros(folder: Path, findings: Sequence[Finding]) -> list[Path]:
-    """A script for each finding, and no more than a few of those that look alike once they are small."""
+    """Write a script for each finding, but only a few of those that look alike once they are minimised."""
     folder.mkdir(parents=True, exist_ok=True)
     paths, alike = [], Counter[tuple[str, str]]()
     for finding in findings:

@@ -1,4 +1,4 @@
-"""An attempt that is a script of its own, run in a fresh process."""
+"""An attempt that is a script, run in a fresh process."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .attempt import CRASHED, RIGHT, WRONG, Attempt, Outcome
 
-# A script says with this line how many numbers it compared, and exits with 3 if some were wrong.
+# A script prints the number of compared numbers after this text, and exits with 3 if some were wrong.
 COMPARED = "compared "
 WRONG_CODE = 3
 PREAMBLE = f'''
@@ -28,7 +28,7 @@ def finish(compared, problem=None):
 
 @dataclass(frozen=True)
 class Script:
-    """Source text that ends with ``finish(compared, problem)``, and how long it may take."""
+    """Source text that ends with ``finish(compared, problem)``, and its maximum duration."""
 
     text: str
     label: str

@@ -1,4 +1,4 @@
-"""Bounds, certificates and searches on small graphs, against all orders there are."""
+"""Bounds, certificates and searches on small graphs, compared with all possible orders."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

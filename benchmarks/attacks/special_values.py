@@ -7,7 +7,7 @@ from .law import Tolerance
 from .points import special_points
 
 POINTS = 1024
-# A jump's derivative hides that it was taken on the wrong side, so it multiplies something that shows it.
+# The derivative of a jump hides a result on the wrong side of it, so jumps are multiplied by something that shows it.
 SHOWN = ("({jump}) * x", "x - ({jump}) * y", "({jump}) * x + x / y", "jnp.where(({jump}) > 1, x * x, x / y)")
 QUOTIENTS = ("x / y", "x / y", "(x + 1) / y", "x * x / y", "1 / y", "2 * x / y", "jnp.sin(x) / y")
 LINKS = ("jnp.abs({q})", "2 * {q}", "jnp.sqrt(jnp.abs({q}))", "{q} - 1", "-{q}", "jnp.maximum({q}, 0.5)", "{q} + 1")
@@ -114,10 +114,10 @@ def attempts(seed: int, number: int) -> list[Case]:
     dtype = np.float32 if rng.random() < 0.6 else np.float64
     points = [special_points(rng, POINTS, dtype) for _ in range(2)]
     if rng.random() < 0.4:
-        # Divisors that are whole numbers make quotients whole, or nearly so.
+        # Whole divisors make quotients that are whole, or nearly so.
         points[1] = rng.integers(1, 100, POINTS).astype(dtype)
     if jumpy:
-        # Whole multiples of the divisor are where a quotient that is a little off falls on the other side of a jump.
+        # At whole multiples of the divisor, a slightly wrong quotient falls on the other side of a jump.
         whole = rng.random(POINTS) < 0.7
         divisors = rng.integers(1, 2001, POINTS) / rng.choice([1.0, 1.0, 10.0], POINTS)
         multiples = divisors * rng.integers(1, 60, POINTS) - rng.choice([0.0, 0.0, 1.0], POINTS)
@@ -134,7 +134,7 @@ def attempts(seed: int, number: int) -> list[Case]:
 
 
 def _composed(rng: np.random.Generator, number: int) -> tuple[tuple[str, ...], str]:
-    """A listed function; after the first round, of another one."""
+    """A listed function; after the first round, composed with another one."""
     text = LISTED[number % len(LISTED)]
     if number < len(LISTED):
         return (f"z = {text}",), "z"
@@ -145,7 +145,7 @@ def _composed(rng: np.random.Generator, number: int) -> tuple[tuple[str, ...], s
 
 
 def _jumpy(rng: np.random.Generator) -> tuple[tuple[str, ...], str]:
-    """A jump that sees a quotient through a chain, beside other quotients by the same divisor."""
+    """A jump that depends on a quotient through a chain of operations, beside other quotients by the same divisor."""
     lines = [
         f"q = {rng.choice(QUOTIENTS)}",
         *(f"q = {rng.choice(LINKS).format(q='q')}" for _ in range(rng.integers(3))),

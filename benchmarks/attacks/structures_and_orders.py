@@ -1,4 +1,4 @@
-"""Any order gives the same Jacobian, and blocks hold what dense Jacobians hold."""
+"""All orders must give the same Jacobian, and blocks must hold the same values as dense Jacobians."""
 
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,7 @@ TURNED = ("def turned(b):", "    n = b.ndim - args[0].ndim", "    return b.trans
 
 @dataclass(frozen=True)
 class Repeated:
-    """Planning a program twice costs the same, and every preset's cost is that of its numbers."""
+    """Check that planning twice gives the same cost, and that a preset costs as much as its vertex numbers."""
 
     case: Case
 
@@ -78,7 +78,7 @@ def attempts(seed: int, number: int) -> list[Case | Repeated]:
         before = (*case.before, *HELPERS, *TURNED)
         way, theirs = ours.format(sparse=sparse), theirs.format(dense=dense)
         way = way if number % 4 == 0 else f"jax.jit(lambda *args: {way})(*args)"
-        # A block has values, of which weak types are no part.
+        # The values of a block have no weak types.
         tolerance = replace(case.tolerance, weak_types=False)
         found.append(replace(case, way=way, theirs=theirs, options=options, before=before, tolerance=tolerance))
     return found

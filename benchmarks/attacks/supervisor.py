@@ -1,4 +1,4 @@
-"""Workers for all areas, their time, and what becomes of those that die."""
+"""Starts workers for all areas, distributes time, and handles workers that die."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from .areas import AREAS, Area
 from .report import Finding, Tally
 
 LONGEST_CHUNK = 180.0
-# Seconds until a worker has imported everything, which count as well.
+# The seconds until a worker has imported everything. They count toward the time of its area.
 STARTING = 4.0
 
 
@@ -37,7 +37,7 @@ class Running:
     finished: bool = False
 
     def news(self) -> list[dict[str, Any]]:
-        """Lines of the report that are complete and were not read yet."""
+        """The complete lines of the report that were not read yet."""
         if not self.report.exists():
             return []
         with self.report.open("rb") as file:
@@ -48,7 +48,7 @@ class Running:
         return [json.loads(line) for line in whole.splitlines()]
 
     def stop(self) -> None:
-        """End the worker and all it started: it leads a group of its own."""
+        """End the worker and everything that it started, which is its process group."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -61,9 +61,9 @@ class Supervisor:
     """Splits time over areas and runs their attempts in processes, a few at once.
 
     Attributes:
-        command: what starts a worker, in front of its options.
-        only: a single attempt to run of every area, instead of all there is time for.
-        patience: overrides how long workers may be silent.
+        command: the command that starts a worker, without its options.
+        only: the number of a single attempt to run in every area, instead of all that there is time for.
+        patience: overrides the seconds that workers may be silent.
     """
 
     areas: Sequence[Area]
@@ -98,7 +98,7 @@ class Supervisor:
                     worker.stop()
 
     def _neediest(self, running: Sequence[Running], elapsed: float) -> Area | None:
-        """The area that had the least of its share, if there is time for a chunk."""
+        """The area that has used the smallest part of its share, if there is time for a chunk."""
         if self.only is not None:
             waiting = [area for area in self.areas if self._next[area.name] == self.only]
             return waiting[0] if waiting else None
@@ -136,7 +136,7 @@ class Supervisor:
         return Running(area, process, folder, errors, report, now, now + STARTING)
 
     def _ended(self, worker: Running) -> bool:
-        """Read what a worker says; whether it is no more."""
+        """Read the report of a worker. Returns whether the worker has ended."""
         code = worker.process.poll()
         tally = self.tallies[worker.area.name]
         for facts in worker.news():
@@ -166,12 +166,12 @@ class Supervisor:
             worker.finished = True
 
     def _keep(self, finding: Finding) -> None:
-        """Findings of the same kind are the same bug, found again."""
+        """Keep a finding, unless one of the same kind is known, which counts as the same bug."""
         if not any(f.area == finding.area and finding.kind == f.kind for f in self.findings):
             self.findings.append(finding)
 
     def _died(self, worker: Running, how: str) -> None:
-        """A crash at the attempt that was being tried; the next worker starts behind it."""
+        """Record a crash at the current attempt. The next worker starts after it."""
         self.tallies[worker.area.name].add("crashed", 0)
         said = worker.errors.read_text(errors="replace").strip().splitlines()[-12:]
         number = worker.at if worker.at is not None else -1
@@ -183,7 +183,7 @@ class Supervisor:
         self._keep(Finding(worker.area.name, self.seed, number, worker.place, "crashed", what, kind, kind, source))
 
     def _described(self, worker: Running) -> str:
-        """The source of what a dead worker was at, from another process that only makes the attempt."""
+        """The source of the attempt at which a worker died, from another process that only creates the attempt."""
         if worker.at is None:
             return "# the worker died before its first attempt\n"
         path = Path(worker.folder.name) / "described"
@@ -199,7 +199,7 @@ class Supervisor:
 
 
 def worker_environment(area: Area, cache: str) -> dict[str, str]:
-    """What a worker sees: its folder of kernels, XLA's flags, and this package."""
+    """The environment of a worker: its folder of kernels, XLA's flags, and this package."""
     here = str(Path(__file__).resolve().parents[1])
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     kept = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
@@ -207,8 +207,8 @@ def worker_environment(area: Area, cache: str) -> dict[str, str]:
 
 
 def chosen_areas(names: str | None) -> list[Area]:
-    """The areas that are named, or all."""
+    """The named areas, or all."""
     unknown = [name for name in (names or "").split(",") if name and name not in AREAS]
     if unknown:
-        raise ValueError(f"unknown areas {', '.join(unknown)}; there are: {', '.join(AREAS)}")
+        raise ValueError(f"unknown areas {', '.join(unknown)}; the areas are: {', '.join(AREAS)}")
     return [AREAS[name] for name in names.split(",") if name] if names else list(AREAS.values())

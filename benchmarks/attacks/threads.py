@@ -1,4 +1,4 @@
-"""Threads and processes that compile, load, search and run new kernels at once."""
+"""Threads and processes that compile, load, search and run new kernels at the same time."""
 
 import numpy as np
 
@@ -86,7 +86,7 @@ finish(32, problem or (f"the forked child ended with {{os.waitstatus_to_exitcode
 
 
 def attempts(seed: int, number: int) -> list[Script]:
-    """One script; kinds of work take turns."""
+    """One script. The kinds of work take turns."""
     rng = np.random.default_rng((seed, number, 7))
     first = int(rng.integers(1000))
     kinds = [*WORK, "mixed", "spawned", "forked"]

@@ -1,4 +1,4 @@
-"""Every public function under every transformation of JAX, and transformations inside."""
+"""Every public function inside every transformation of JAX, and transformations inside differentiated functions."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ HELPERS = (
     "    return jax.shard_map(g, mesh=mesh, in_specs=P('i'), out_specs=P('i'), **options)(xs)",
     "",
 )
-# Functions of one vector of three numbers, and of every shape they may get from transformations.
+# Functions of a vector of three numbers, which also accept the shapes that transformations pass to them.
 VECTOR = (
     "jnp.sin(x) * x[::-1]",
     "jnp.sum(x * x) * x",
@@ -180,7 +180,7 @@ WEAK_WAYS = (
 def attempts(seed: int, number: int) -> list[Case]:
     """One function under one transformation."""
     rng = np.random.default_rng((seed, number, 4))
-    # Every pair comes up once before chance decides, the rarest families as often as the large one.
+    # Try every pair once, then random ones, with small families as often as the large one.
     family = (_vector, _collective, _vector, _weak, _scalar, _vector, _called, _positional)[number % 8]
     return [family(rng, number // 8)]
 
@@ -218,7 +218,7 @@ def _collective(rng: np.random.Generator, number: int) -> Case:
     way = COLLECTIVE_WAYS[(number // len(COLLECTIVES) + number) % len(COLLECTIVE_WAYS)]
     points = np.array([0.1, 0.5, 1.0])
     options = str(rng.choice(["", "", 'backend="xla"']))
-    # Backward, a collective adds up what other points say of this one, which is another matter.
+    # In reverse mode, a collective also sums the cotangents of other points, which is a different derivative.
     return replace(_case(text, way, options=options), args=(points[0], points), modes=("forward",))
 
 
@@ -228,7 +228,7 @@ def _positional(rng: np.random.Generator, number: int) -> Case:
 
 
 def _weak(rng: np.random.Generator, number: int) -> Case:
-    """Python's numbers as arguments; JAX says what they become."""
+    """Python numbers as arguments. JAX decides their types."""
     text, way = WEAK[number % len(WEAK)], WEAK_WAYS[int(rng.integers(len(WEAK_WAYS)))]
     arg = str(rng.choice(["1.5", "jnp.float32(1.5)", "np.float64(1.5)", "jnp.asarray(1.5)", "2", "jnp.bfloat16(1.5)"]))
     single = "float32" in arg or "bfloat16" in arg

@@ -1,6 +1,6 @@
 """One process of attempts: ``python -m attacks.worker``, started by the supervisor.
 
-It writes a line of JSON before and after each attempt, so that whoever started it knows which one killed it.
+It writes a line of JSON before and after each attempt, so that the supervisor knows which attempt killed it.
 """
 
 import argparse
@@ -15,21 +15,21 @@ from .areas import AREAS
 from .attempt import CRASHED, Attempt, Outcome
 from .minimise import minimised
 
-# Compiled programs are forgotten after so many attempts; sooner, and everything is compiled again all the time.
+# Caches of compiled programs are cleared after this many attempts. Clearing them more often would cost compile time.
 KEPT = 40
 KINDS_MINIMISED = 12
 LONGEST_SHRINKING = 15.0
 
 
 def work(area: str, seed: int, numbers: Sequence[int], seconds: float, report: TextIO, skip: set[str]) -> None:
-    """Try attempts until there are no more or time is up, and write what comes of them."""
+    """Run attempts until none are left or time is up, and write their outcomes."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
     warnings.simplefilter("ignore")
     end = time.monotonic() + seconds
     known = set(skip)
-    # Shrinking findings must not take all the time for finding them.
+    # Minimising findings must not take all the time.
     budget = min(LONGEST_SHRINKING, max(2.0, seconds / KINDS_MINIMISED))
     for count, number in enumerate(numbers):
         if time.monotonic() > end:
@@ -48,7 +48,7 @@ def work(area: str, seed: int, numbers: Sequence[int], seconds: float, report: T
 
 
 class _Broken:
-    """An attempt that could not even be made, which is the adversary's own mistake and must show."""
+    """An attempt that could not be created, which is a mistake of the adversary and must be reported."""
 
     def __init__(self, error: Exception):
         self.error = error
@@ -97,8 +97,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--report", type=Path, required=True)
-    parser.add_argument("--skip", type=Path, help="a JSON list of kinds that are known already")
-    parser.add_argument("--describe", action="store_true", help="write the source of the attempts, without trying them")
+    parser.add_argument("--skip", type=Path, help="a JSON list of known kinds")
+    parser.add_argument(
+        "--describe", action="store_true", help="write the source of the attempts, without running them"
+    )
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.count)
     with options.report.open("w") as report:

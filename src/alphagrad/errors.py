@@ -29,5 +29,5 @@ def whole_number(name: str, given: Any, least: int) -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        raise SearchError(f"{name} is a whole number, {least} or more, but is {given!r}")
+        raise SearchError(f"{name} must be a whole number, {least} or more, but is {given!r}")
     return number

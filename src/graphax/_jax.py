@@ -297,8 +297,8 @@ def is_weak(atom: Atom) -> bool:
 def has_function(eqn: JaxprEqn) -> bool:
     """True if an equation carries a function, as custom derivatives do.
 
-    Such a function is made anew at each trace and may close over tracers of an outer trace, so nothing derived from it
-    may be cached.
+    Such a function is created again by each trace and may close over tracers of an outer trace, so nothing derived from
+    it may be cached.
     """
     values = [value for value in eqn.params.values() if not isinstance(value, type)]
     return any(callable(value) or hasattr(value, "call_wrapped") for value in values)

@@ -42,7 +42,7 @@ def jacve(
         function: any function that JAX can differentiate, of pytrees of arrays.
         argnums: the positional arguments to differentiate with respect to: a number, or a tuple of numbers.
         has_aux: whether ``function`` returns a pair of the result and auxiliary data that passes through.
-        holomorphic: whether ``function`` is holomorphic; its inputs and outputs are complex then.
+        holomorphic: whether ``function`` is holomorphic, with complex inputs and outputs.
         allow_int: whether ``argnums`` may include integer arguments; their derivatives are zeros of their dtype, as
             in `jax.jacrev`.
         order: the elimination order of the intermediate values: a preset (``"auto"``, ``"fwd"``, ``"rev"``,
@@ -129,11 +129,12 @@ def hessve(
     sparse: bool = False,
     backend: Backend = "auto",
 ) -> Callable[P, Any]:
-    """The Hessian of ``function`` by elimination, exactly symmetric. Takes and returns what `jax.hessian` does.
+    """The Hessian of ``function`` by elimination, exactly symmetric.
 
-    For a real scalar function without loops, one half is computed and mirrored. ``order`` is an order of the graph of
-    ``function``; every intermediate value is eliminated together with its adjoint. For other functions, the Jacobian is
-    differentiated once more, and ``order`` is the order of the Jacobian.
+    Has the call signature of `jax.hessian` and returns the same. For a real scalar function without loops, graphax
+    computes one half and mirrors it. ``order`` is an order of the graph of ``function``; every intermediate value is
+    eliminated together with its adjoint. For other functions, graphax differentiates the Jacobian once more, and
+    ``order`` is the order of the Jacobian.
 
     The other arguments are those of `jacve`.
     """

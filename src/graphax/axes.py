@@ -43,7 +43,7 @@ Axis = tuple[Digit, ...]
 
 
 class Unrepresentable(Exception):
-    """The relation between two axes cannot be written with digits; the caller makes it explicit in the values."""
+    """The relation between two axes cannot be written with digits. The caller makes it explicit in the values."""
 
 
 class Disjoint(Exception):

@@ -29,14 +29,14 @@ Backend = Literal["auto", "native", "xla"]
 BACKENDS: tuple[str, ...] = get_args(Backend)
 _LARGEST_CONSTANT = 1 << 16
 _CONSTANT = "its results do not depend on its arguments, so they are constants of the compiled program"
-# The attribute of compiled functions that holds a function which tells the backend.
+# The attribute of compiled functions that holds a function that returns their backend.
 _CHOSEN = "graphax_backend_choice"
 
 
 def check_backend(backend: str) -> Backend:
     """Return ``backend`` if it is a valid name, and raise otherwise."""
     if backend not in BACKENDS:
-        raise GraphaxError(f"unknown backend {backend!r}; it is one of: {', '.join(BACKENDS)}")
+        raise GraphaxError(f"unknown backend {backend!r}; choose one of: {', '.join(BACKENDS)}")
     return cast(Backend, backend)
 
 
@@ -235,7 +235,7 @@ def _quickest_on_gpu(
 
 
 def _is_taken(made: "Kernel", args: Sequence[Any], eliminated: _Flat | None, others: Sequence[Way]) -> bool:
-    """Whether a kernel of passes is better than XLA, which would run the passes one after the other."""
+    """Whether a kernel of passes should be faster than XLA, which would run the passes one after the other."""
     points = MANY_POINTS if _jax.is_mapped(args) else 1
     ways = [*others, *([] if eliminated is None else [elimination(eliminated.program, points)])]
     alone = points == 1 and made.reason_for_xla_alone is not None

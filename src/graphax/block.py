@@ -36,7 +36,7 @@ _DRAWN_ROWS, _DRAWN_COLUMNS = 16, 48
 @partial(jax.tree_util.register_dataclass, data_fields=["parts"], meta_fields=["given_dtype"])
 @dataclass(frozen=True, eq=False, repr=False)
 class JacobianBlock(BlockOperators):
-    """The derivative of one array by another, stored without its structural zeros and repetitions.
+    """The derivative of one array with respect to another, stored without structural zeros and repetitions.
 
     A block is a linear operator from arrays of ``inp_shape`` to arrays of ``out_shape``. ``block @ v`` contracts the
     input axes with the leading axes of ``v``, ``v @ block`` the output axes with the trailing axes of ``v``, and
@@ -53,7 +53,7 @@ class JacobianBlock(BlockOperators):
 
     @staticmethod
     def of(structure: AnyStructure, values: Any = None, dtype: Any = None) -> "JacobianBlock":
-        """The block of a structure. Without values, they are not computed yet, unless the structure knows them."""
+        """A block with this structure. Without ``values``, it is a pattern, unless the structure has a coefficient."""
         if isinstance(structure, Structure):
             return JacobianBlock((Part(structure, values, dtype),), dtype)
         assert values is None
@@ -73,10 +73,10 @@ class JacobianBlock(BlockOperators):
     ) -> "JacobianBlock":
         """Write a block as an einsum term.
 
-        ``out`` and ``inp`` give each axis a label, for example a letter. An axis that is more than one label running
-        from end to end takes a tuple of `Digit`s instead. The same label twice is a Kronecker delta. ``values`` are the
-        numbers and ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` maps the
-        names of `Dynamic` digits to their positions.
+        ``out`` and ``inp`` give each axis a label, for example a letter. An axis that is not one label from end to end
+        is given as a tuple of `Digit`s. The same label twice is a Kronecker delta. ``values`` are the numbers and
+        ``on`` their labels; without values the block is ``scale`` times its deltas. ``lists`` maps the names of
+        `Dynamic` digits to their positions.
 
         For y = A @ x the block with respect to x is ``labelled("i", "j", y.shape, x.shape, A, "ij")``; for y = c * x,
         an elementwise product, it is ``labelled("i", "i", y.shape, x.shape, c, "i")``.
@@ -379,7 +379,7 @@ def settled(block: JacobianBlock) -> JacobianBlock:
 
 
 def mirrored(block: JacobianBlock) -> JacobianBlock:
-    """A block that equals its transpose up to rounding, made exactly equal wherever its structure is symmetric.
+    """A block that equals its transpose up to rounding, made exactly equal where its structure is symmetric.
 
     Of two terms that are each other's transpose, the first one counts. So does the first of two mirrored entries of a
     term that is its own transpose.

@@ -56,7 +56,7 @@ def diagonals(block: "JacobianBlock") -> tuple[np.ndarray, jax.Array]:
     if entries.nnz == 0:
         return entries.offsets, jnp.zeros(shape, block.dtype)
     places = np.searchsorted(entries.offsets, entries.columns - entries.rows) * shape[1] + entries.columns
-    # Add the numbers directly at their places on the diagonals, without sorting them into entries first.
+    # Add the numbers directly at their places on the diagonals, instead of sorting them into entries first.
     places = places if entries.groups is None else places[entries.groups]
     return entries.offsets, summed_in_groups(block.numbers(), 0, places, prod(shape)).reshape(shape)
 

@@ -37,8 +37,8 @@ OBJECTIVES = ("multiplications", "operations", "peak")
 
 Paths = frozenset[AnyStructure]
 
-# Work that limits how many vertices are visited on each side of a vertex: all in graphs of hundreds of vertices, a few
-# in graphs of thousands.
+# The work that limits how many vertices are visited on each side of a vertex: all of them in graphs of hundreds of
+# vertices, a few in graphs of thousands.
 _WORK = 300_000
 _NEAREST = 3
 # The largest number of different path structures kept between two vertices.
@@ -57,7 +57,7 @@ def lower_bound(
     ``quick`` leaves out bounds by ranks, which may take a second or two.
     """
     if minimize not in OBJECTIVES:
-        raise GraphaxError(f"unknown objective {minimize!r}; it is one of: {', '.join(OBJECTIVES)}")
+        raise GraphaxError(f"unknown objective {minimize!r}; choose one of: {', '.join(OBJECTIVES)}")
     check_counting(counting)
     if minimize == "peak":
         return 0 if graph.has_loops else _peak_bound(graph)
@@ -81,7 +81,7 @@ def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int
     """Per intermediate vertex, the multiplications that its elimination takes in every order."""
     check_counting(counting)
     if graph.has_loops:
-        # The cost of a loop depends on the edges pushed or pulled through it, which are not known beforehand.
+        # The cost of a loop depends on the edges pushed or pulled through it, which are not known in advance.
         return dict.fromkeys(graph.intermediates, 0)
     return dict(_vertex_bounds(graph, counting))
 
@@ -136,7 +136,7 @@ class _Reach:
     """Finds the cones of vertices. Cones number vertices from 0, in the order of the graph.
 
     ``widest`` leaves out paths that reach a vertex through narrower windows than others do. Narrow windows miss later
-    ones, and then nothing behind them would count.
+    ones, and then nothing beyond them would count.
     """
 
     def __init__(self, graph: ComputationGraph, counting: str, widest: bool = False):
@@ -215,8 +215,7 @@ class _Reach:
             neighbours.update((vertex, []) for vertex in unvisited)
             return _Cone(start, paths, neighbours, ends & paths.keys())
         # Products of single elements never vanish, and they never get cheaper with further edges. So all unvisited
-        # vertices
-        # act like one vertex with the paths of those where the visit ended.
+        # vertices act like one vertex with the paths of those where the visit ended.
         beyond = len(self._position)
         paths[beyond] = frozenset().union(*(paths.pop(vertex) for vertex in unvisited))
         for here, leads in neighbours.items():

@@ -78,7 +78,7 @@ class Passage:
 
     @property
     def digest(self) -> str:
-        """Identifies the results and the costs of pushing edges through."""
+        """Identifies the results and the costs of pushing edges through the passage."""
         raise NotImplementedError
 
     @property

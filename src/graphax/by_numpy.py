@@ -1,4 +1,4 @@
-"""Operations of JAX, computed by NumPy: what is known at trace time needs neither a device nor a compiler."""
+"""Operations of JAX, computed by NumPy, because values known at trace time need neither a device nor a compiler."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -46,7 +46,7 @@ def computed(fold: Callable, eqn: _jax.JaxprEqn, operands: Sequence[np.ndarray])
 
 
 def is_saturating(eqn: _jax.JaxprEqn) -> bool:
-    """Whether an equation converts to integers numbers that may be out of their range, where NumPy wraps around."""
+    """Whether an equation converts numbers to integers that may be out of range, where NumPy would wrap around."""
     if eqn.primitive.name != "convert_element_type" or _jax.dtype(eqn.outvars[0]).kind not in "iu":
         return False
     return _jax.dtype(eqn.invars[0]).kind not in "iub"

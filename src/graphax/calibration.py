@@ -1,4 +1,4 @@
-"""Measurements of the speed of this machine for the parts of a program."""
+"""Measures the `Speeds` of this machine."""
 
 import time
 from collections.abc import Callable

@@ -29,13 +29,13 @@ def check_jacobian(
 ) -> float:
     """Compare the Jacobian by elimination with `jax.jvp` along random directions.
 
-    Forms no dense Jacobian, so it works for any size. Returns the largest relative error, and raises
-    `JacobianMismatch`, naming the output, if it exceeds ``rtol`` (by default the square root of the precision).
+    This forms no dense Jacobian, so it works for functions of any size. Returns the largest relative error. If it
+    exceeds ``rtol`` (by default the square root of the precision), raises `JacobianMismatch`, which names the output.
     """
     if not isinstance(probes, int) or probes < 1:
-        raise ValueError(f"probes is how many directions are tried, 1 or more, but is {probes!r}")
+        raise ValueError(f"probes must be a whole number, 1 or more, but is {probes!r}")
     if rtol is not None and not (isinstance(rtol, Real) and rtol >= 0):
-        raise ValueError(f"rtol is a relative error, 0 or more, but is {rtol!r}")
+        raise ValueError(f"rtol must be 0 or more, but is {rtol!r}")
     numbers = positions(argnums)
     blocks = jacve(function, numbers, order=order, has_aux=has_aux, sparse=True)(*args, **kwargs)
     blocks = blocks[0] if has_aux else blocks

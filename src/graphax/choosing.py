@@ -23,7 +23,7 @@ from .terms import add, terms_of
 class _Taken:
     """One branch as a program: its results, the values of all terms, and the masks of the terms that have one.
 
-    ``shown`` tells, per term, whether all of it is shown or nothing; None means that the program returns a mask.
+    ``shown`` says for each term whether it is shown entirely or not at all; None means that the program returns a mask.
     """
 
     program: Program
@@ -110,7 +110,7 @@ def _sum(total: JacobianBlock, new: JacobianBlock, whole: bool) -> JacobianBlock
     for one, other in ((total, new), (new, total)):
         if one.structure == operation.structure and all(map(_is_hidden, other.parts)):
             return one
-    # XLA sees through a constant that is created in place.
+    # Replace hidden parts by placeholders, because XLA would simplify constants that are created here.
     made = {part: _made(part) for part in (*total.parts, *new.parts) if _is_hidden(part)}
     result = perform(operation, *(block.mapped(lambda part: made.get(part, part)) for block in (total, new)))
     still = {id(part): hidden for hidden, part in made.items()}

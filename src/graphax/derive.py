@@ -242,7 +242,7 @@ def _with_output_vertices(
     avals: dict[int, Any],
     apart: bool,
 ) -> tuple[dict[Edge, AnyEdge], list[int | None]]:
-    """Add a separate vertex behind every output that is an input or is used inside the function.
+    """Add a separate vertex after every output that is an input or is used inside the function.
 
     Outputs with the same value share a vertex, unless ``apart`` is true.
     """

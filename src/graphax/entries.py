@@ -24,8 +24,8 @@ class Sparsity:
         out_shape, inp_shape: the shapes of the output and of the input. Entries are positions in the matrix with both
             sides flattened.
         rows, columns: the positions of the entries, row by row.
-        groups: per number that the terms hold or repeat, the entry that it is added to; None if each number is an entry
-            of its own, in this order.
+        groups: for each number that the terms store or repeat, the index of the entry that it is added to; None if
+            every number is an entry of its own, in this order.
     """
 
     out_shape: tuple[int, ...]

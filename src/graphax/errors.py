@@ -34,7 +34,7 @@ class NativeError(GraphaxError, ValueError):
         if self.equation is not None:
             return self
         place = f" ({source})" if source else ""
-        named = type(self)(f"the native backend cannot take {equation}{place}: {self}")
+        named = type(self)(f"the native backend does not support {equation}{place}: {self}")
         named.equation = equation
         return named
 

@@ -141,7 +141,7 @@ class ComputationGraph:
         return isinstance(other, ComputationGraph) and self._content == other._content
 
     def plan(self, order: OrderLike = "auto", whole: bool = True) -> Plan:
-        """The products and sums of eliminating in this order; see `graphax.Plan`.
+        """The products and sums that eliminate the graph in this order; see `graphax.Plan`.
 
         With ``whole``, blocks of small arrays are kept whole where that is faster. Without it, entries that are always
         zero are never stored.

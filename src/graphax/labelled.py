@@ -191,7 +191,7 @@ def _picked_or(values: Any, indices: np.ndarray, other: Any) -> jax.Array:
 
 
 def _joined(digits: list[Digit]) -> tuple[list[Digit], list[int]]:
-    """Digits that a label runs through together, like the hands of a clock, joined into one digit behind the others.
+    """Digits that a label runs through together, like the hands of a clock, joined into one digit after the others.
 
     Returns the digits, and the order of the original digits in this arrangement.
     """

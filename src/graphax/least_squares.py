@@ -98,7 +98,7 @@ def _normal_equations(residuals: Callable, x: Any, weights: Any, order: Any) -> 
 
     (flat, value), jacobian = value_and_jacve(flattened, has_aux=True, order=order, backend="xla")(start)
     if jnp.iscomplexobj(jacobian):
-        raise GraphaxError("gauss_newton is for real residuals of real arguments")
+        raise GraphaxError("gauss_newton needs real residuals of real arguments")
     weighted = jacobian if weights is None else ravel_pytree(_broadcast(weights, value))[0][:, None] * jacobian
     products = jacobian.T @ weighted
     # Mirror the upper triangle, so that a kernel does not compute the other half.
@@ -110,8 +110,8 @@ def _checked(in_axes: Any, args: Sequence[Any]) -> tuple[Any, ...]:
     axes = tuple(in_axes)
     if len(axes) != len(args) or all(axis is None for axis in axes):
         raise GraphaxError(
-            f"in_axes has an axis or None for each argument behind the first, and at least one axis, but is {axes} for "
-            f"{len(args)} arguments"
+            f"in_axes must have an axis or None for each argument after the first, and at least one axis, "
+            f"but is {axes} for {len(args)} arguments"
         )
     return axes
 
@@ -137,4 +137,4 @@ def _broadcast(weights: Any, value: Any) -> Any:
     try:
         return jax.tree.map(lambda r, w: jnp.broadcast_to(w, jnp.shape(r)), value, weights)
     except ValueError as error:
-        raise GraphaxError(f"weights are one number, or arrays like those of the residuals: {error}") from None
+        raise GraphaxError(f"weights must be one number, or arrays like those of the residuals: {error}") from None

@@ -1,7 +1,7 @@
 """Orders that go forward through one part of a graph and in reverse through the other.
 
 A cut is a set of values from which everything after it is computed. Reverse mode is cheap for the part before a narrow
-cut, and forward mode for the part behind it. The values of the cut itself join both parts.
+cut, and forward mode for the part after it. The values of the cut itself join both parts.
 """
 
 from __future__ import annotations

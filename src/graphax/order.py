@@ -120,7 +120,8 @@ def _bodies(given: Any) -> tuple[tuple[int, Order], ...]:
         found = {index(vertex): body if isinstance(body, Order) else Order(**body) for vertex, body in pairs}
     except (TypeError, ValueError) as error:
         raise OrderError(
-            f"the bodies of an Order are Orders by vertex, such as {{4: Order((2, 1))}}, but are {given!r} ({error})"
+            f"the bodies of an Order must be Orders by vertex, such as {{4: Order((2, 1))}}, "
+            f"but are {given!r} ({error})"
         ) from None
     return tuple(sorted(found.items()))
 
@@ -130,8 +131,8 @@ def _explicit(order: Any, graph: ComputationGraph) -> Order:
         vertices = tuple(index(vertex) for vertex in order)
     except (TypeError, ValueError):
         raise OrderError(
-            f"cannot read {order!r} as an elimination order. It is one of: a preset ({', '.join(PRESETS)}), a sequence "
-            f"of vertex numbers, an Order, the path of a saved one (*.json), or a function of the graph."
+            f"cannot read {order!r} as an elimination order. It must be one of: a preset ({', '.join(PRESETS)}), "
+            f"a sequence of vertex numbers, an Order, the path of a saved one (*.json), or a function of the graph."
         ) from None
     # Vertices that are irrelevant to this Jacobian are allowed: an order for all inputs also serves fewer inputs.
     absent = {v for v in vertices if 1 <= v <= graph.numbered and v not in graph.vertices}

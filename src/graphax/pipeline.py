@@ -40,7 +40,7 @@ class Pipeline:
     Attributes:
         function, args, kwargs: the function and the arguments of the call.
         request: what to differentiate with respect to, and how.
-        asked: the requested order, in any form that `jacve` takes.
+        asked: the requested order, in any form that `jacve` accepts.
         simplify: whether to remove common subexpressions; None to do so unless vertex numbers matter.
         sparse: whether to return the Jacobian as blocks.
         with_value: whether to return the outputs of the function as well.

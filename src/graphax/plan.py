@@ -34,7 +34,7 @@ ADJOINTS = 1 << 30
 
 def check_counting(counting: str) -> None:
     if counting not in COUNTINGS:
-        raise GraphaxError(f"unknown counting {counting!r}; it is one of: {', '.join(COUNTINGS)}")
+        raise GraphaxError(f"unknown counting {counting!r}; choose one of: {', '.join(COUNTINGS)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ BASELINES = ("fwd", "rev", "markowitz")
 # `auto` tries the expensive presets only on graphs with at most this many vertices...
 _AUTO_LIMIT = 1500
 # ...and refines only graphs with at most this many. On larger graphs it would find orders with fewer operations but
-# many
-# more products, each of which has to be traced.
+# many more products, and each product has to be traced.
 _REFINED_LIMIT = 1000
 # The mean fraction of operations that `auto` leaves, relative to the cheaper of reverse and forward order.
 _SAVED = 0.75
@@ -83,7 +82,7 @@ def _markowitz(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _relative_markowitz(graph: ComputationGraph) -> Iterable[int]:
-    """Markowitz degree minus the work of any order: elements of inputs before times elements of outputs after."""
+    """Always the lowest Markowitz degree, minus (elements of inputs before) × (elements of outputs after)."""
     before = _elements_reached(graph, graph.intermediates, graph.inputs, lambda edge: edge)
     after = _elements_reached(graph, _reverse(graph), set(graph.outputs) - {None}, lambda edge: edge[::-1])
     return _greedy(graph, lambda state, v: state.degree(v) - before[v] * after[v])
@@ -113,7 +112,7 @@ def _elements(graph: ComputationGraph, vertex: int) -> int:
 
 
 def _lmmd(graph: ComputationGraph) -> Iterable[int]:
-    """Markowitz degree plus the increase that eliminating a vertex causes in the degrees of its neighbours."""
+    """Always the lowest Markowitz degree plus the increase that the elimination causes in the degrees of neighbours."""
     size = {v: _elements(graph, v) for v in graph.vertices}
 
     def weight(vertices: Iterable[int]) -> int:
@@ -170,7 +169,7 @@ def _preelim_rev(graph: ComputationGraph) -> Iterable[int]:
 
 
 def _auto(graph: ComputationGraph) -> Iterable[int]:
-    """The preset with the fewest folded operations, refined for a share of the compile time."""
+    """The preset with the fewest folded operations, refined for a share of the time of the first call."""
     # Use separate prices: known prices affect the effort, which must not depend on the history of the process.
     prices = Prices(graph)
     best = cheapest_preset(graph, prices)

@@ -28,7 +28,7 @@ Priced = tuple[int, int]
 _ZERO = -1
 # The time to eliminate a vertex and to undo it, in lookups of products, besides the products of the vertex itself.
 _ELIMINATION = 8
-# The time to pass a loop, in products: a step has to be planned.
+# The time to pass a loop, in lookups of products: a step has to be planned.
 _PASSAGE = 100
 
 
@@ -44,7 +44,7 @@ class Prices:
         self.products: list[dict[int, Priced]] = []
         self.sums: list[dict[int, Priced]] = []
         self._raw: list[dict[int, int]] = []
-        # By a vertex beside a loop and its edges.
+        # By a vertex next to a loop and its edges.
         self.passages: dict[tuple[int, tuple[Edge, ...]], dict[Edge, Priced]] = {}
         # The number of all of these that are known so far.
         self.known = 0
@@ -171,7 +171,7 @@ class Tally:
         return passages[vertex, edges]
 
     def _together(self, vertex: int) -> dict[Edge, ProductOperation | None]:
-        """The products at a vertex beside a loop, which all pass through the loop together."""
+        """The products at a vertex next to a loop, which all pass through the loop together."""
         known = self._prices.structures
         before = {source: known[edge] for source, edge in self.predecessors[vertex].items()}
         after = {target: known[self.predecessors[target][vertex]] for target in self.successors[vertex]}

@@ -19,7 +19,7 @@ _REPEATED = 1 / 16
 
 @dataclass(frozen=True)
 class Compaction:
-    """A sum of the values along one label that belong to the same entries. ``groups`` tells where each value goes."""
+    """A sum of the values along one label that belong to the same entries. ``groups`` says where each value goes."""
 
     label: int
     groups: Listed

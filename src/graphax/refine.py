@@ -1,7 +1,7 @@
 """Better orders than the presets find, within a share of the time of the first call of a function.
 
 Two methods pay off. Mixed orders (`graphax.mixed`) come first. Then sweeps walk along the best order, with everything
-before the cursor eliminated. A sweep moves the vertex at the cursor behind a neighbour, or a neighbour before it, if
+before the cursor eliminated. A sweep moves the vertex at the cursor after a neighbour, or a neighbour before it, if
 that takes fewer operations.
 
 Effort is counted in product lookups, never measured in seconds, so a function gets the same order on every machine.
@@ -156,7 +156,7 @@ class _Walk:
         return any(self._pull(cursor, [place for place in places if place <= end]) for end in ends)
 
     def _connected(self, cursor: int) -> list[int]:
-        """The places within reach behind the cursor that are connected with it through others within reach.
+        """The places within reach after the cursor that are connected with it through others within reach.
 
         Eliminations of vertices that share no edge commute, so other places need not be considered.
         """
@@ -174,7 +174,7 @@ class _Walk:
         return sorted(found)
 
     def _push(self, cursor: int, places: list[int]) -> bool:
-        """Move the vertex at the cursor to the cheapest place behind a neighbour, if that pays off."""
+        """Move the vertex at the cursor to the cheapest place after a neighbour, if that pays off."""
         tally, vertex = self._tally, self.order[cursor]
         spent, before, least = 0, self.prices[cursor], 0
         passed = best = 0

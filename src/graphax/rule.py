@@ -140,11 +140,11 @@ def clear_caches() -> None:
 
 
 def register_rule(primitive: str, rule: Rule | None = None):
-    """Teach graphax the structure of a linear primitive, by name. Usable as a decorator.
+    """Register the rule for a linear primitive, by name. Can be used as a decorator.
 
-    The rule gets a `LinearCall` and returns the block of the result with respect to ``call.operands[call.position]``: a
-    `JacobianBlock`, None for zero, or a sequence with one of these per result of the primitive. See docs/rules.md. A
-    rule registered later replaces an earlier one.
+    The rule receives a `LinearCall` and returns the block of the result with respect to
+    ``call.operands[call.position]``: a `JacobianBlock`, None for zero, or a sequence with one of these per result of
+    the primitive. A rule registered later replaces an earlier one. See docs/rules.md.
     """
     if not isinstance(primitive, str):
         raise TypeError(f"register_rule takes the name of a primitive, such as 'mul', but got {primitive!r}")

@@ -1,4 +1,7 @@
-"""The speed of a machine for the parts of a program: measured by `graphax.calibrate`, or that of a core of 2023."""
+"""How long a machine takes for a call, an equation, an element and an instruction.
+
+`graphax.calibrate` measures these times. Without a measurement, they are those of a core of 2023.
+"""
 
 import json
 import platform
@@ -32,7 +35,7 @@ class Speeds:
     in_vector: float = 0.02e-9
 
     def bounded(self) -> "Speeds":
-        """The same speeds, clipped to a plausible range around the usual ones."""
+        """The same speeds, clipped to a plausible range around the default ones."""
         found = asdict(self)
 
         def within(name: str, usual: float) -> float:
@@ -44,7 +47,7 @@ class Speeds:
 
 @lru_cache(1)
 def speeds() -> Speeds:
-    """The speeds of this machine if it has been calibrated, otherwise the usual ones."""
+    """The speeds of this machine if it has been calibrated, otherwise the default ones."""
     try:
         stored = json.loads(_path().read_text(encoding="utf-8"))
         if stored["machine"] != _machine():
@@ -62,7 +65,7 @@ def keep(found: Speeds) -> None:
         replace_file(path, json.dumps({"machine": _machine(), "speeds": asdict(found)}, indent=1) + "\n")
     except OSError as error:
         raise GraphaxError(
-            f"speeds cannot be kept in {path.parent}: {error.strerror}. Set GRAPHAX_CACHE to another folder"
+            f"speeds cannot be stored in {path.parent}: {error.strerror}. Set GRAPHAX_CACHE to another folder"
         ) from None
     speeds.cache_clear()
 

@@ -2,7 +2,7 @@
 
 A shifted diagonal is one structure, and so is a row or a corner. Their sum is not: the smallest structure that holds a
 diagonal and its neighbour is dense. So a sum stays a sum, a list of **terms**, wherever a single structure would store
-more than the terms do. Products distribute over terms. A `Recipe` tells which terms to multiply and which results to
+more than the terms do. Products distribute over terms. A `Recipe` says which terms to multiply and which results to
 add.
 """
 
@@ -31,7 +31,7 @@ _COINCIDING = 1 / 8
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """A sum of structures, none of which could be merged with another without storing more."""
+    """A sum of structures that are kept apart because merging any two of them would store more."""
 
     terms: tuple[Structure, ...]
     _hash: int = field(init=False, repr=False)
@@ -225,7 +225,7 @@ class _Writer:
 
 
 def _waste(whole: Structure, left: Structure, right: Structure) -> int:
-    """The number of values, or of entries that repeat them, that the merged structure has in excess of the two."""
+    """The number of values, or of entries that repeat them, by which the merged structure exceeds the two."""
     stored = whole.stored - left.stored - right.stored
     return max(stored, prod(whole.sizes) - prod(left.sizes) - prod(right.sizes))
 

@@ -139,7 +139,9 @@ def positions(argnums: Any) -> tuple[int, ...]:
     try:
         return tuple(map(index, argnums)) if isinstance(argnums, Sequence) else (index(argnums),)
     except TypeError:
-        raise TypeError(f"argnums is a number or a sequence of numbers, such as (0, 1), but is {argnums!r}") from None
+        raise TypeError(
+            f"argnums must be a number or a sequence of numbers, such as (0, 1), but is {argnums!r}"
+        ) from None
 
 
 def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | Sequence[int]) -> tuple[int, ...]:
@@ -159,14 +161,14 @@ def _checked_positions(function: Callable, args: Sequence[Any], argnums: int | S
 def check_argnums(argnums: Any) -> None:
     """Raise unless ``argnums`` is a number or a tuple of numbers.
 
-    If it is an elimination order, the error tells where that belongs.
+    If it is an elimination order, the error says where to pass it.
     """
     if isinstance(argnums, (list, str)) or not isinstance(argnums, (Sequence, SupportsIndex)):
         numbers = isinstance(argnums, list) and all(isinstance(n, int) for n in argnums)
         several = f", and several arguments as a tuple: argnums={tuple(argnums)!r}" if numbers else ""
         raise TypeError(
-            f"argnums is a number or a tuple of numbers, such as (0, 1), as in jax.jacfwd, but is {argnums!r}. "
-            f"An elimination order is given by name: order={argnums!r}{several}."
+            f"argnums must be a number or a tuple of numbers, such as (0, 1), as in jax.jacfwd, but is {argnums!r}. "
+            f"Pass an elimination order by name: order={argnums!r}{several}."
         )
     positions(argnums)
 

@@ -41,7 +41,7 @@ class While(Loop):
     Jacobian of the loop.
 
     Attributes:
-        condition: a program of all operands, constants and carries, that tells whether there is another step.
+        condition: a program of all operands, constants and carries, that says whether there is another step.
         operands: the operands to differentiate with respect to.
     """
 

@@ -63,7 +63,7 @@ class Sliding:
             return reshaped(values, shape)
         reads = np.arange(self.out_size)[:, None] * self.stride + np.arange(self.window) * self.dilation - self.low
         entry, between = np.divmod(reads, self.base)
-        # Append a zero behind the last entry, for positions without an entry.
+        # Append a zero after the last entry, for positions without an entry.
         entry = np.where((between == 0) & (entry >= 0) & (entry < self.size), entry, self.size)
         values = lax.pad(values, like(values, 0), [(0, int(n == axis), 0) for n in range(values.ndim)])
         return reshaped(_taken(values, entry.ravel(), axis), shape)

@@ -11,7 +11,7 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def interruptible():
-    """Processes that run tests may ignore interrupts; here they are handled as usual."""
+    """Handle interrupts as usual, even if the process that runs the tests ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Every command says the same of a task: what its best order costs, and how low costs can be."""
+"""All commands report the same best cost and the same lower bound for a task."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from alphagrad import Budget, Objective, best_known, search, tasks
 from alphagrad.cli.comparison import VARIANTS, compare
 from alphagrad.page.view import make_view
 
-# Bounds by ranks take seconds on graphs of this size, and pages show them.
+# A graph for which bounds by ranks take seconds. Pages show them too.
 LARGE = {"random_f", "random_g", "TransformerEncoder", "BatchedTransformer"}
 ONE = Budget(evaluations=1)
 
@@ -41,7 +41,7 @@ def test_commands_agree(name):
 
 
 def test_a_proof_on_record_ends_a_search():
-    """RoeFlux_1d in the paper's counting takes twenty seconds to prove, which has been done."""
+    """Proving RoeFlux_1d in the paper's counting takes twenty seconds, but the proof is on record."""
     found = search(tasks.get("RoeFlux_1d"), counting="raw", budget=5, resume=True)
     assert (found.value, found.certificate, found.stopped) == (295, "optimal", "optimal")
     assert found.seconds < 1

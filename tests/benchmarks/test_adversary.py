@@ -1,4 +1,4 @@
-"""The adversary's own logic, and a small share of what it attacks."""
+"""The logic of the adversary, and a small share of its attempts."""
 
 import json
 import os
@@ -90,7 +90,7 @@ class TestLaw:
 
 @dataclass(frozen=True)
 class Planted(Case):
-    """Fails whenever a certain operation is left in the program."""
+    """An attempt that fails if a certain operation is left in the program."""
 
     def check(self):
         text = " ".join((*self.lines, self.result))
@@ -196,7 +196,7 @@ class TestSupervisor:
         assert "no answer" in finding.what
 
     def test_unknown_areas_are_named(self):
-        with pytest.raises(ValueError, match="nonsense; there are: special_values"):
+        with pytest.raises(ValueError, match="nonsense; the areas are: special_values"):
             chosen_areas("caches,nonsense")
 
 
@@ -213,7 +213,7 @@ def test_report(tmp_path):
     compile(paths[0].read_text(), "repro", "exec")
 
 
-# A few attempts of every area, of those that found something once.
+# A few attempts of every area that once found something.
 SHARE = {
     "special_values": (0, 39, 254, 286),
     "random_programs": (0, 3, 8, 30, 66),

@@ -1,4 +1,4 @@
-"""Small CUTEst problems: Jacobians and Hessians at their starts are those of JAX, and NaN just where JAX has it."""
+"""Small CUTEst problems: Jacobians and Hessians at the starting points equal JAX's, with NaN at the same places."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""The logic of the coverage script, and a few of the functions that it runs."""
+"""The logic of the coverage script, and a few of its functions."""
 
 from types import ModuleType
 
@@ -33,7 +33,7 @@ def test_results_are_compared_with_jax(got, want, is_right):
 
 
 def test_unknown_names_have_no_example(monkeypatch):
-    """A function of a new version of JAX is listed, and stops nothing."""
+    """A function of a new version of JAX is listed, and does not stop the script."""
     module = ModuleType("new")
     module.odd, module.Kind, module.number, module.sine = lambda *, mode: mode, int, 3, jnp.sin
     monkeypatch.setattr(coverage, "MODULES", ((module, {}),))

@@ -1,4 +1,4 @@
-"""Shards of a long benchmark: what takes too long or dies is blamed once, and the rest goes on."""
+"""Shards of a long benchmark: a step that hangs or dies is blamed once, and the rest continues."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import shards
 from shards import Supervisor, note, noted, share
 
-# Each case of this shard is a file that holds what to do; one that is gone is done.
+# Each case of this shard is a file that says what to do. A missing file is a finished case.
 SHARD = """
 import os, sys, time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ways to a derivative measured in turns: what is told, what is forgotten, and what counts."""
+"""Derivatives measured in turns: notes, caches, and the judgement of errors."""
 
 import os
 import time
@@ -13,7 +13,7 @@ import graphax as gx
 from graphax.symmetric import symmetric_plan
 
 
-def test_turns_are_told_before_long_calls():
+def test_notes_come_before_long_calls():
     told = []
     found = in_turns({"short": lambda: None, "long": lambda: time.sleep(0.003)}, rounds=3, note=told.append)
     assert told[:2] == ["short", "long"]
@@ -37,11 +37,11 @@ def test_a_way_of_jax_that_fails_does_not_count():
 @pytest.mark.parametrize(
     ("ours", "right"), [([5e-7, 0.0, 0.0], True), ([5e-6, 0.0, 0.0], False), ([0.0, 5e-7, 0.0], False)]
 )
-def test_an_entry_may_be_off_by_what_jax_is_off_there(ours, right):
-    """JAX's cancelling entries do not excuse errors of other entries."""
+def test_an_entry_may_be_off_as_much_as_that_of_jax(ours, right):
+    """Cancelling entries of JAX do not excuse errors in other entries."""
 
     def theirs(x):
-        # As if the first entry cancelled: compiled, its rounding errors are others.
+        # Pretend that the first entry cancels, so that compiling changes its rounding errors.
         return x + jnp.array([1e-6, 0.0, 0.0]) * isinstance(x, jax.core.Tracer)
 
     with jax.enable_x64(True):
@@ -60,13 +60,13 @@ def test_first_calls_can_be_measured_again(tmp_path, monkeypatch):
         forget()
         folders.add(Path(os.environ["GRAPHAX_CACHE"]))
     assert not symmetric_plan.cache_info().currsize
-    # Each is a new one, and none inside another.
+    # Each cache folder is new, and none is inside another.
     assert len(folders) == 3
     assert len({folder.parent for folder in folders}) == 1
 
 
-def test_errors_are_judged_by_what_jax_is_off_itself():
-    """One operation after the other, and compiled, sums that cancel differ."""
+def test_errors_are_judged_by_those_of_jax():
+    """Sums that cancel differ between compiled and uncompiled programs."""
 
     def theirs(x):
         return jnp.float64(1e-6) if isinstance(x, jax.core.Tracer) else jnp.float64(3e-6)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]:
-    """Multiplications and additions in a jaxpr that does nothing but linear algebra, or of which others are free."""
+    """Multiplications and additions in a jaxpr of linear algebra. With ``free_others``, other operations are free."""
     multiplications = additions = 0
     for eqn in closed_jaxpr.jaxpr.eqns:
         name, out = eqn.primitive.name, eqn.outvars[0].aval
@@ -15,7 +15,7 @@ def count_arithmetic(closed_jaxpr, free_others: bool = False) -> tuple[int, int]
             inner = count_arithmetic(eqn.params["jaxpr"], free_others)
             multiplications, additions = multiplications + times * inner[0], additions + times * inner[1]
         elif not np.issubdtype(out.dtype, np.inexact):
-            # Positions are computed as well where they are known only when run.
+            # Positions that are known only at run time are computed as well.
             continue
         elif name == "mul":
             multiplications += out.size

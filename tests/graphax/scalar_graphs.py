@@ -18,7 +18,7 @@ EDGES = {
 
 
 def scalar_graph(inputs: int, intermediates: int, outputs: int, edges) -> gx.ComputationGraph:
-    """Inputs are numbered 0, -1, ...; then come the intermediates from 1 on, then the outputs."""
+    """A random scalar graph. Inputs are 0, -1, ...; intermediates start at 1, followed by the outputs."""
     first_output = intermediates + 1
     numbers = range(1 - inputs, first_output + outputs)
     kinds = {n: "input" if n <= 0 else "intermediate" if n < first_output else "output" for n in numbers}

@@ -28,7 +28,7 @@ def test_the_error_of_an_order_is_reported(order):
 
 def test_what_rounds_badly_has_a_larger_error():
     exact = gx.explain(jnp.square, *single(3.0), accuracy=True).accuracy
-    # XLA would leave out the sum with a number that it knows.
+    # XLA would simplify the sum with a known number.
     rounded = gx.explain(lambda x, y: jnp.exp(x) * ((x + y) - y), *single(0.1, 1e6), accuracy=True).accuracy
     assert exact.order == 0
     assert rounded.order > 1e-3
@@ -47,7 +47,7 @@ def test_infinite_entries_are_no_error():
     assert np.isfinite(found.accuracy.order)
 
 
-def test_it_is_not_computed_unless_asked_for():
+def test_it_is_only_computed_on_request():
     found = gx.explain(jnp.sin, *single(1.0))
     assert found.accuracy is None
     assert "Rounding" not in str(found)

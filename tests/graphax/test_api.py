@@ -21,7 +21,7 @@ def primitives(jaxpr):
 
 
 def test_no_matrix_product_in_the_paper_example():
-    """Section 2.5: the Jacobian of tanh(W x) needs elementwise products only, and the one by W keeps its delta."""
+    """Section 2.5: the Jacobian of tanh(W x) needs only elementwise products. With respect to W, it has a delta."""
     w, x = array(3, 4), array(4)
     jacobian = jax.make_jaxpr(gx.jacve(layer, argnums=(0, 1), sparse=True, backend="xla"))(w, x)
     assert primitives(jacobian).count("dot_general") == 1  # the function itself

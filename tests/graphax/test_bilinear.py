@@ -1,4 +1,4 @@
-"""What a group of vertices takes at least: never more than any order spends on it."""
+"""The lower bound of a group of vertices never exceeds the cost that an order spends on the group."""
 
 import sys
 from itertools import islice, permutations
@@ -26,7 +26,7 @@ def graph_of(function, *args):
 
 
 def spent(graph, order):
-    """By counting and vertex, the multiplications of an order."""
+    """The multiplications of an order, by counting and vertex."""
     state, found = Elimination(graph), {counting: {} for counting in COUNTINGS}
     for vertex in order:
         products = [fill.product for fill in state.eliminate(vertex)]
@@ -48,7 +48,7 @@ def convex(graph, some):
 
 
 def check(graph, groups, orders):
-    """Products of values count in both countings, those with known numbers in raw counting alone."""
+    """Check bounds. Both countings count products of values; only raw counting counts products with known numbers."""
     taken = [spent(graph, order) for order in orders]
     for raw, counting in ((False, "folded"), (False, "raw"), (True, "raw")):
         derivatives = RandomDerivatives(graph, raw)
@@ -107,14 +107,14 @@ def test_no_order_at_all_beats_a_group(name):
 
 
 def test_a_sum_is_multiplied_once_where_its_factor_is_one_number():
-    """Three equal rows need two products, not six: what they are multiplied by is added up first."""
+    """Three equal rows need two products, not six, because their factors are added up first."""
     rows = gx.build_graph(lambda a: jnp.sum(jnp.sin(jnp.broadcast_to(a, (3, 2)) @ np.array([0.3, 0.5]))), np.ones(2))
     orders = permutations(rows.intermediates)
     assert rows.lower_bound() == min(rows.cost(order).multiplications for order in orders) == 2
 
 
 def test_every_number_of_a_matrix_product_counts():
-    """Ranks alone would allow for clever products of matrices, which elimination does not know."""
+    """Ranks alone would allow for clever matrix products, which elimination cannot use."""
 
     def function(a, b):
         return jnp.sin(a @ jnp.sin(b))

@@ -86,7 +86,7 @@ SINGULAR = {
 @pytest.mark.parametrize("order", ["fwd", "rev", "markowitz"])
 @pytest.mark.parametrize("name", SINGULAR)
 def test_a_masked_entry_is_zero_whatever_stands_behind_it(name, order, run):
-    """In every order and through every backend; JAX's forward mode is finite there, too."""
+    """This holds in every order and on every backend. JAX's forward mode is finite there, too."""
     function, x = SINGULAR[name], jnp.array([-1.0, 0.0, 1.0, 4.0])
     jacobian = gx.jacve(function, order=order, backend="auto" if run == "eager" else run)
     try:
@@ -100,7 +100,7 @@ def test_a_masked_entry_is_zero_whatever_stands_behind_it(name, order, run):
 
 
 def test_a_mask_is_no_factor():
-    """It selects once, at the end, however many products there are."""
+    """A mask selects once, at the end, regardless of the number of products."""
     jaxpr = jax.make_jaxpr(gx.jacve(lambda x: jnp.sin(jnp.where(x > 0, jnp.exp(x), 0.0)), backend="xla"))(jnp.ones(3))
     names = [eqn.primitive.name for eqn in jaxpr.jaxpr.eqns]
     assert "convert_element_type" not in names

@@ -21,7 +21,7 @@ VECTORS = {
     "scattered": lambda x: jnp.zeros(5).at[jnp.array([4, 1, 1, 0])].add(jnp.cos(x[:4])),
     "masked": lambda x: jnp.where(x > 0, jnp.sqrt(abs(x)), 0.0),
     "nothing": lambda x: jnp.zeros(2) * x[0],
-    "lists known when run": lambda x: x[jnp.argsort(x)][:3] ** 2,
+    "lists known at run time": lambda x: x[jnp.argsort(x)][:3] ** 2,
     "number": lambda x: jnp.sum(x * x),
     "matrix": lambda x: jnp.outer(x[:2], x[2:5]),
 }
@@ -110,8 +110,8 @@ def test_shapes_transposes_and_arrays(function, shape):
         same(jnp.asarray(made), want)
 
 
-def test_blocks_whose_entries_are_known_when_run_are_not_mixed_up():
-    function = VECTORS["lists known when run"]
+def test_blocks_whose_entries_are_known_at_run_time_are_not_mixed_up():
+    function = VECTORS["lists known at run time"]
     points = [np.random.default_rng(n).normal(size=7) for n in range(3)]
     a, b, c = (block_of(function, x) for x in points)
     x, y, z = (dense_of(function, x) for x in points)

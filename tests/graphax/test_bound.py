@@ -23,7 +23,7 @@ def graph_of(program):
 
 
 def uncached(graph):
-    """The same graph to eliminate, another one to caches."""
+    """An equal graph that caches treat as different."""
     return gx.ComputationGraph(
         graph.vertices, graph.inputs, graph.outputs, graph.edges, graph.numbered, not graph.simplified, ()
     )
@@ -76,7 +76,7 @@ def test_scalar_graphs_with_known_numbers_and_copies(graph, shuffle):
 @given(graph=scalar_graphs())
 @settings(thorough, max_examples=60)
 def test_looking_less_far_still_bounds(graph):
-    """What large graphs get: a few vertices on each side of every vertex."""
+    """In large graphs, the bound only visits a few vertices on each side of every vertex."""
     full = {counting: vertex_bounds(graph, counting) for counting in COUNTINGS}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graphax.bound._WORK", 0)
@@ -167,8 +167,8 @@ def test_long_chains_take_seconds():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({"minimize": "time"}, "unknown objective 'time'; it is one of: multiplications, operations, peak"),
-        ({"counting": "cooked"}, "unknown counting 'cooked'; it is one of: folded, raw"),
+        ({"minimize": "time"}, "unknown objective 'time'; choose one of: multiplications, operations, peak"),
+        ({"counting": "cooked"}, "unknown counting 'cooked'; choose one of: folded, raw"),
         ({"minimize": "peak", "counting": "cooked"}, "unknown counting"),
     ],
 )

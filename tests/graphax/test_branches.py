@@ -1,4 +1,4 @@
-"""Branches are differentiated by elimination, and their structures joined."""
+"""Branches are differentiated by elimination, and their structures are joined."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ cube.defvjp(lambda x: (x**3, x), lambda x, cotangent: (3 * x**2 * cotangent,))
 
 
 def either(*branches):
-    """A function for each branch, in which that one is taken."""
+    """For each branch, a function that takes that branch."""
 
     def function(x, number):
         return lax.switch(number + jnp.int32(x[0] > 5), branches, x)
@@ -134,8 +134,8 @@ def test_second_derivatives(number):
 
 @pytest.mark.parametrize("backend", ["xla", "native"])
 @pytest.mark.parametrize("order", ["fwd", "rev"])
-def test_what_is_not_taken_may_be_singular(order, backend):
-    """As in `jax.jacfwd`: neither the derivative of the other branch nor one behind a zero matters."""
+def test_branches_that_are_not_taken_may_be_singular(order, backend):
+    """As in `jax.jacfwd`, the derivative of a branch that is not taken has no effect, even if it is not finite."""
     roots = lambda branch: lambda x: lax.cond(x[1] > 0, branch, lambda v: MATRIX @ v, jnp.sqrt(x))
     point = np.array([0.0, 1.0, 2.0, 3.0])
     for branch in (jnp.zeros_like, lambda v: jnp.where(v > 0, v, 0.0)):
@@ -174,6 +174,6 @@ def test_a_batch_stays_apart():
     ],
     ids=["complex inside", "complex results", "effects"],
 )
-def test_what_falls_back(function):
+def test_fallbacks(function):
     for point in (POINT, -POINT):
         assert_same(gx.jacve(function)(point), jax.jacfwd(function)(point))

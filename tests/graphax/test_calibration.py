@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
     speeds.cache_clear()
 
 
-def test_what_was_measured_is_kept(folder):
+def test_measurements_are_kept(folder):
     found = gx.calibrate()
     assert found == found.bounded() == speeds()
     speeds.cache_clear()
@@ -26,7 +26,7 @@ def test_what_was_measured_is_kept(folder):
     assert (folder / "speeds.json").exists()
 
 
-def test_without_kernels_their_speeds_are_the_usual_ones(monkeypatch):
+def test_without_kernels_their_speeds_are_the_defaults(monkeypatch):
     def none(*_):
         raise NativeError("llvmlite is not installed")
 

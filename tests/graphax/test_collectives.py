@@ -1,4 +1,4 @@
-"""Functions that see other points: `jax.jacfwd` pushes the tangents of all points together, and so must jacve."""
+"""Functions that read other points: `jax.jacfwd` pushes the tangents of all points together, and so must jacve."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ def test_the_reported_numbers():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_of_a_mapped_function(name):
-    """Mapped before it is differentiated: the axis is one of the array then."""
+    """If a function is mapped before it is differentiated, the mapped axis is an axis of an array."""
     mapped = jax.vmap(FUNCTIONS[name], axis_name="i")
     assert_same(gx.jacve(mapped)(POINTS), jax.jacfwd(mapped)(POINTS))
 
@@ -103,7 +103,7 @@ def test_a_custom_vjp_before_a_collective_is_refused_by_name():
 
 
 def mapped_over_devices():
-    """Compare jacve with jacfwd on four devices; yields the names of what was compared."""
+    """Compare jacve with jacfwd on four devices. Yields the names of the comparisons."""
     mesh = jax.make_mesh((SIZE,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec("i")
 
@@ -129,7 +129,7 @@ def mapped_over_devices():
 
 @pytest.mark.slow
 def test_over_devices():
-    """`pmap` and `shard_map`, with four devices in a process of its own."""
+    """Test `pmap` and `shard_map` with four devices, in a separate process."""
     code = "from tests.graphax.test_collectives import *; print(len(list(mapped_over_devices())))"
     flags = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={SIZE}"
     environment = os.environ | {"XLA_FLAGS": flags, "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}

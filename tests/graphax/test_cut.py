@@ -7,7 +7,7 @@ from graphax.cut import minimum_cut
 
 @st.composite
 def networks(draw):
-    """Acyclic neighbours of 0..count-1, from 0 on, with weights."""
+    """Random acyclic neighbours of the vertices 0..count-1, with weights."""
     count = draw(st.integers(2, 7))
     neighbours = [
         [there for there in range(here + 1, count) if draw(st.booleans())] if here < count else []

@@ -1,4 +1,4 @@
-"""Functions that users take from the JAX ecosystem, unchanged, against JAX's own Jacobians."""
+"""Jacobians of unchanged functions from the JAX ecosystem, compared with JAX's own."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 
 
 
 class Case(NamedTuple):
-    """What to differentiate, by which arguments, the JAX transformation that knows the answer, and how closely."""
+    """A function, the arguments to differentiate with respect to, the reference transformation, and a tolerance."""
 
     function: Callable
     args: tuple
@@ -35,7 +35,7 @@ def case(builder: Callable[[], Case]) -> Callable[[], Case]:
 
 
 def cases(variants: dict[str, Any]):
-    """Register one case for each variant, which the builder gets as its argument."""
+    """Register one case per variant. The builder receives the variant as its argument."""
 
     def register(builder: Callable[[Any], Case]) -> Callable[[Any], Case]:
         BUILDERS.update({f"{builder.__name__}_{name}": partial(builder, variant) for name, variant in variants.items()})
@@ -759,7 +759,7 @@ def jax_custom_root():
     return Case(square_root, (positive_array(3),))
 
 
-# What the cases are for
+# Tests of all cases
 
 
 @pytest.fixture
@@ -768,7 +768,7 @@ def built(request) -> Case:
 
 
 def assert_same_jacobian(built: Case, transform: Callable = lambda jacobian: jacobian) -> None:
-    """Compare ``transform`` of `graphax.jacve` with the same of the reference, compiled as one program."""
+    """Compare ``transform`` of `graphax.jacve` with ``transform`` of the reference, compiled as one program."""
     ours = transform(graphax.jacve(built.function, argnums=built.argnums))
     reference = transform(built.reference(built.function, built.argnums))
     found, expected = compiled(lambda *args: (ours(*args), reference(*args)))(*built.args)

@@ -1,4 +1,4 @@
-"""What is estimated of programs, and that derivatives are right whichever way is taken."""
+"""Estimates of run times, and derivatives in each way that estimates may choose."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_short_programs_are_always_eliminated():
 @pytest.mark.parametrize("mode", ["jax.jacfwd", "jax.jacrev"])
 @pytest.mark.parametrize("mapped", [False, True], ids=["alone", "mapped"])
 def test_modes_of_jax_give_what_elimination_gives(monkeypatch, mode, mapped):
-    """Every form that `jacve` returns, by a mode that stands in for elimination."""
+    """A mode that replaces elimination returns every form that `jacve` returns."""
     monkeypatch.setattr(pipeline, "better_mode", lambda *_: mode)
     monkeypatch.setattr("graphax.native.as_kernel", lambda *_: (_ for _ in ()).throw(gx.NativeError("none")))
     x, y = array(3, 2), array(2, 4, seed=1)
@@ -87,7 +87,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("mode", REFUSED)
 def test_what_a_mode_of_jax_refuses_is_eliminated(monkeypatch, mode):
-    """Forward mode takes no custom_vjp and reverse mode no while loop; elimination takes both."""
+    """Forward mode does not support custom_vjp, and reverse mode no while loops. Elimination supports both."""
     monkeypatch.setattr(pipeline, "better_mode", lambda *_: mode)
     monkeypatch.setattr("graphax.native.as_kernel", lambda *_: (_ for _ in ()).throw(gx.NativeError("none")))
     function, x = REFUSED[mode], array(3)
@@ -95,7 +95,7 @@ def test_what_a_mode_of_jax_refuses_is_eliminated(monkeypatch, mode):
     assert_same(jax.jit(gx.jacve(function))(x), other(function)(x), 1e-12)
 
 
-def test_orders_that_were_asked_for_are_kept():
+def test_requested_orders_are_kept():
     args = (array(3),)
     for order in ("rev", "markowitz"):
         asked = Pipeline(rotations(1), args, {}, Request(0), order)
@@ -104,7 +104,7 @@ def test_orders_that_were_asked_for_are_kept():
 
 @pytest.mark.parametrize("way", [gx.jacve, gx.hessve])
 def test_orders_may_be_arrays(way):
-    """Of long arrays, which are left to XLA, so that other ways are looked at."""
+    """XLA runs programs with long arrays, so other ways are considered."""
 
     def function(x):
         return jnp.sum(jnp.sin(x) * x[0])
@@ -129,8 +129,8 @@ def test_explanations_have_estimates_of_each_way():
         assert way in text.splitlines()[-1]
 
 
-def test_a_single_point_is_not_kept_waiting():
-    """Hundreds of data in a sum are thousands of statements and few equations, which XLA compiles sooner."""
+def test_no_kernel_that_compiles_long_for_one_point():
+    """A sum over hundreds of data has thousands of statements but few equations, which XLA compiles sooner."""
     data = np.linspace(0.1, 1.0, 400)
 
     def residuals(x):
@@ -143,7 +143,7 @@ def test_a_single_point_is_not_kept_waiting():
 
 
 def test_few_parameters_of_long_data_go_forward():
-    """CERI651C of CUTEst: elimination has an equation for each parameter where JAX has one for all of them."""
+    """CERI651C of CUTEst: elimination has an equation per parameter, where JAX has one for all parameters."""
     times = np.linspace(0.1, 1.0, 400)
 
     def residuals(x):

@@ -47,7 +47,7 @@ def test_prints_as_tables(explanation):
         assert part in text
 
 
-def test_a_function_with_nothing_to_eliminate_is_answered():
+def test_a_function_with_nothing_to_eliminate_is_explained():
     assert "Nothing to eliminate." in str(gx.explain(lambda x: x, array(3)))
 
 
@@ -70,11 +70,11 @@ def test_table():
     assert table("Title", ["name", "count"], [["a", 1000], ["bc", 2]]) == "Title\nname  count\na     1,000\nbc        2"
 
 
-def test_a_function_without_results_is_answered():
+def test_a_function_without_results_is_explained():
     assert "0 outputs" in str(gx.explain(lambda x: (), array(3)))
 
 
-def test_keeps_what_is_known_of_an_order():
+def test_keeps_what_is_known_about_an_order():
     graph = gx.build_graph(function, array(3, 4), array(4))
     order = gx.Order((1, 2), graph.fingerprint, "somewhere", seed=3)
     assert gx.explain(function, array(3, 4), array(4), order=order).order.finder == "somewhere"

@@ -1,4 +1,4 @@
-"""Files are replaced as a whole; caches are where users want them."""
+"""Files are replaced as a whole, and environment variables select the cache folder."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a GPU should take, and which way is taken there; none of it needs a GPU."""
+"""Estimated times on a GPU, and the choice between ways to run there. None of these tests needs a GPU."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -50,7 +50,7 @@ def chain(x):
         (lambda x: jnp.linalg.svd(jnp.outer(x, x) + jnp.diag(x))[1], "no rule for svd"),
     ],
 )
-def test_which_way_a_gpu_takes(function, said, monkeypatch):
+def test_the_choice_on_a_gpu(function, said, monkeypatch):
     monkeypatch.setattr(_jax, "computes_on_gpu", lambda: True)
     monkeypatch.setattr(backend, "_check_available", lambda args, required: None)
     assert said in gx.explain(function, np.arange(1.0, 9.0)).backend.reason

@@ -93,7 +93,7 @@ def test_simplification_merges_common_subexpressions():
 
 
 def test_cost_of_an_unknown_counting():
-    with pytest.raises(gx.GraphaxError, match="unknown counting 'exact'; it is one of: folded, raw"):
+    with pytest.raises(gx.GraphaxError, match="unknown counting 'exact'; choose one of: folded, raw"):
         gx.build_graph(paper_example, 0.4, 0.7).cost("rev", counting="exact")
 
 

@@ -1,4 +1,4 @@
-"""Hessians by symmetric elimination: the laws, over random programs, and what users have."""
+"""Hessians by symmetric elimination, of random programs and of functions as users write them."""
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +21,12 @@ thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), prin
 
 
 def total(program):
-    """The squares of all results of a program, added up."""
+    """The sum of the squares of all results of a program."""
     return lambda *args: sum(jnp.sum(jnp.sin(x) + x**2) for x in jax.tree.leaves(program(*args)))
 
 
 def is_exactly_symmetric(hessian, args):
-    """Whether every block of a Hessian by all arguments equals its transpose, to the last bit."""
+    """Whether every block of a Hessian with respect to all arguments equals its transpose, to the last bit."""
     rank = [np.ndim(x) for x in args]
     for i, row in enumerate(hessian):
         for j, block in enumerate(row):
@@ -246,7 +246,7 @@ def test_entries_that_several_terms_share_are_not_mirrored(function, sparse):
 
 @pytest.mark.slow
 def test_few_parameters_of_long_data_are_left_to_jax():
-    """Elimination has a sum for every pair of parameters, which XLA makes a loop over all data of."""
+    """Elimination has a sum for every pair of parameters, and XLA makes each sum a loop over all data."""
     data = np.linspace(0.1, 2.0, 300)
 
     def loss(x, shift):
@@ -267,7 +267,7 @@ def test_few_parameters_of_long_data_are_left_to_jax():
 
 @pytest.mark.slow
 def test_bands_of_middle_size_are_written_at_once():
-    """LUKSAN14LS of CUTEst: an array is not added for each of many terms that have few entries."""
+    """LUKSAN14LS of CUTEst: many terms with few entries are not added one array at a time."""
 
     def function(x):
         a, b, c, d = x[:-3:3], x[1:-2:3], x[2:-1:3], x[3::3]
@@ -281,7 +281,7 @@ def test_bands_of_middle_size_are_written_at_once():
 
 
 def test_one_order_is_enough_where_a_hessian_is_known():
-    """NASH of CUTEst: the Hessian of a quadratic form takes no operations, in whichever order."""
+    """NASH of CUTEst: the Hessian of a quadratic form takes no operations in any order."""
 
     def function(x):
         return jnp.sum(x[:3] * x[3:]) * 2.0
@@ -291,7 +291,7 @@ def test_one_order_is_enough_where_a_hessian_is_known():
     symmetric.order_of_pairs.cache_clear()
     found = gx.hessve(function, backend="xla")(x)
     np.testing.assert_allclose(found, jax.hessian(function)(x), rtol=1e-5, atol=1e-5)
-    # One to compare orders, and one of whole blocks.
+    # One plan to compare orders, and one with whole blocks.
     assert symmetric.symmetric_plan.cache_info().misses == 2
 
 
@@ -302,7 +302,7 @@ def _fit(model):
 
 @pytest.mark.slow
 def test_fits_to_long_data_are_left_to_jax_before_anything_is_planned(monkeypatch):
-    """OSBORNEB of CUTEst: planning a kernel in vain took three times as long as all that JAX does."""
+    """OSBORNEB of CUTEst: planning a kernel in vain took three times as long as everything that JAX does."""
     loss = _fit(lambda x, t: x[0] * jnp.exp(-x[1] * t) + x[2] * jnp.sin(x[3] * t))
     x, planned = array(4), []
     known = hessian_program
@@ -335,7 +335,7 @@ def test_fits_that_jax_refuses_are_eliminated():
 @pytest.mark.parametrize("given", [np.float32, np.float64])
 @pytest.mark.parametrize("loops", [False, True])
 def test_derivatives_have_the_types_of_arguments(given, sparse, loops):
-    """As in JAX, whose gradients are cotangents, whatever type the result has."""
+    """As in JAX, gradients are cotangents of the arguments, whatever the type of the result is."""
 
     def function(x, y):
         x = jax.lax.fori_loop(0, 3, lambda _, c: jnp.sin(c) * 1.5, x) if loops else x

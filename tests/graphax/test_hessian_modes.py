@@ -1,4 +1,4 @@
-"""Hessians by passes through the gradient, one after the other in the loop of a kernel."""
+"""Hessians by passes through the gradient, one after another in the loop of a kernel."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def test_long_functions_are_passed_through_in_a_loop(monkeypatch, batch, way):
 
 
 @pytest.mark.parametrize("how", [{"asked": "rev"}, {"sparse": True}])
-def test_what_is_asked_for_is_eliminated(how):
+def test_requested_orders_are_eliminated(how):
     assert passes_of(pipeline(chain, (array(4),), **how)) is None
 
 
@@ -73,7 +73,7 @@ def test_what_is_asked_for_is_eliminated(how):
     [(chain, array(1)), (lambda x: x * chain(x), array(3)), (lambda x: chain(x).astype(jnp.float32), array(3))],
     ids=["one pass", "several results", "two types"],
 )
-def test_what_has_no_passes(function, x):
+def test_functions_without_passes(function, x):
     assert passes_of(pipeline(function, (x,))) is None
     assert_same(jax.jit(gx.hessve(function))(x), jax.hessian(function)(x), 1e-5)
 

@@ -1,4 +1,4 @@
-"""Entries picked, placed and moved by indices that are known only when run."""
+"""Entries picked, placed and moved by indices that are known only at run time."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ OUTSIDE = np.array([-1, 3, -7, 9, -12])
 TABLE = np.arange(12).reshape(4, 3) % 6
 ORDER = np.array([4, 1, 0, 6, 5, 2, 3])
 
-# A function of an array and of indices, both, and how many numbers its Jacobian stores.
+# A function of an array and indices, its arguments, and the number of values that its Jacobian stores.
 CASES = {
     "taken": (lambda x, i: jnp.sin(x)[i] * 2, X, MANY, 5),
     "taken first": (lambda x, i: jnp.sin(x[i]), X, MANY, 5),
@@ -62,7 +62,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_indices_that_are_known_only_when_run(name):
+def test_indices_that_are_known_only_at_run_time(name):
     function, x, indices, _ = CASES[name]
     indices = jnp.asarray(indices)
     want = jax.jit(jax.jacfwd(function))(x, indices)

@@ -1,4 +1,4 @@
-"""Places by known indices, against what JAX reads and writes."""
+"""The places of known indices, compared with the entries that JAX reads and writes."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What graphax assumes of JAX. If one of these fails after an upgrade, `graphax._jax` is the place to mend."""
+"""The assumptions of graphax about JAX. If one of these tests fails after an upgrade, adapt `graphax._jax`."""
 
 import jax
 import jax.numpy as jnp

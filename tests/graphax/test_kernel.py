@@ -79,7 +79,7 @@ def test_bad_input(function, backend, error, message):
         gx.kernel(function, backend=backend)
 
 
-def test_what_no_kernel_takes_is_named():
+def test_unsupported_equations_are_named():
     with pytest.raises(gx.NativeError, match="no rule for svd"):
         gx.kernel(lambda a: jnp.linalg.svd(a)[1], backend="native")(np.eye(3))
     assert_same(gx.kernel(lambda a: jnp.linalg.svd(a)[1])(np.eye(3)), np.ones(3), 1e-12)

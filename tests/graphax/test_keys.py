@@ -1,4 +1,4 @@
-"""Keys of lists: sorting them, and estimating what lists have in common."""
+"""Keys of lists: sorting them, and estimating the overlap of lists."""
 
 import numpy as np
 import pytest

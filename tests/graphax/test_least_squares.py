@@ -68,7 +68,7 @@ def test_steps_lead_to_the_minimum():
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [(np.ones(7), "weights are one number, or arrays"), ({"pixel": 1.0}, "weights are one number, or arrays")],
+    [(np.ones(7), "weights must be one number, or arrays"), ({"pixel": 1.0}, "weights must be one number, or arrays")],
 )
 def test_weights_of_another_shape_are_refused(weights, message):
     with pytest.raises(gx.GraphaxError, match=message):

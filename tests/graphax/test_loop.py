@@ -1,4 +1,4 @@
-"""Derivatives carried through loops, forward and backward, one elimination a step."""
+"""Derivatives carried through loops, forward and backward, with one elimination per step."""
 
 import pickle
 from dataclasses import replace
@@ -94,7 +94,7 @@ def test_loops(name):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs_with_loops(seed):
-    """``benchmarks/loop_programs.py`` tries thousands."""
+    """``benchmarks/loop_programs.py`` tests thousands."""
     loop_programs.check(seed)
 
 
@@ -104,7 +104,7 @@ def test_more_random_programs_with_loops(seed):
     loop_programs.check(seed)
 
 
-# Found by random programs: a step of the outer loop was taken for one of the inner.
+# Random programs found that a step of the outer loop was confused with a step of the inner loop.
 @pytest.mark.parametrize("seed", [1083])
 def test_steps_of_a_loop_in_a_loop_have_names_of_their_own(seed):
     loop_programs.check(seed)
@@ -139,7 +139,7 @@ def test_all_arguments_pass_through_a_loop_together(order, ways):
 @pytest.mark.parametrize("order", ["fwd", "rev"])
 @pytest.mark.parametrize("name", ["a trajectory's end", "a trajectory", "a map"])
 def test_counted_is_executed_in_every_step(name, order):
-    """Beyond values and partial derivatives of each step, a derivative program computes what is counted."""
+    """A derivative program executes the counted operations, besides the values and partial derivatives of each step."""
     function, args = CASES[name]
     numbers = tuple(range(len(args)))
     graph = gx.build_graph(function, *args, argnums=numbers)
@@ -152,7 +152,7 @@ def test_counted_is_executed_in_every_step(name, order):
     each = count_arithmetic(local, free_others=True)
     step = count_arithmetic(jax.make_jaxpr(loop.body.traced.program)(*inputs), free_others=True)
     cost = graph.cost(order)
-    # The values of a loop that is passed backward are those that it is run for anyway.
+    # A loop that is passed backward runs only once, for its values and its local blocks.
     forward = all(passing.forward for _, passing in graph.plan(order).passings)
     for n, counted in enumerate((cost.multiplications, cost.additions)):
         outside = values[n] if forward else values[n] - loop.length * step[n]
@@ -212,7 +212,7 @@ def test_orders_of_bodies_nest():
 
 
 @pytest.mark.parametrize("outer", ["fwd", "rev"])
-def test_a_plan_with_orders_of_bodies_is_not_taken_for_one_without(outer):
+def test_a_plan_with_orders_of_bodies_is_not_confused_with_one_without(outer):
     graph = graph_of("a trajectory's end")
     costs = [graph.cost(with_bodies(graph, outer, inner)) for inner in ("fwd", "rev", "markowitz")]
     assert len(set(costs)) > 1

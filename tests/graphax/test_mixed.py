@@ -1,4 +1,4 @@
-"""Orders that go forward through a part of a graph, and in reverse through the rest."""
+"""Orders that go forward through a part of a graph and in reverse through the rest."""
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ def test_mixed_orders_are_orders(program):
 
 def test_widths_are_those_of_what_is_used_later():
     graph = gx.build_graph(lambda x: jnp.sin(jnp.cos(x).sum()) * x, jnp.ones(5))
-    # Behind the cosine both it and x are alive, behind the sum x and a number.
+    # After the cosine, x and the cosine are alive; after the sum, x and a number.
     assert list(widths(graph).values())[:3] == [10, 6, 6]
 
 

@@ -1,4 +1,4 @@
-"""JAX's own modes as derivative programs: all passes at once, and pass after pass in the loop of a kernel."""
+"""JAX's own modes as derivative programs: all passes at once, or one after another in the loop of a kernel."""
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ def test_auxiliary_data_pass_through(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_passes_are_short_code(mode):
-    """Code grows with the function and not with the number of passes."""
+    """The code grows with the function, but not with the number of passes."""
 
     def chain(x):
         for n in range(20):
@@ -71,7 +71,7 @@ def test_passes_are_short_code(mode):
 
 
 def long_function(x):
-    """More statements than one waits for, once it is eliminated: every result depends on every argument."""
+    """A function whose elimination takes too many statements, because every result depends on every argument."""
     for n in range(12):
         x = 0.4 * jnp.sin(x + n) + 0.3 * jnp.roll(x, 1) * jnp.cos(jnp.roll(x, 2)) + 0.2 * jnp.mean(x[: 1 + n % 5])
     return x
@@ -95,7 +95,7 @@ def test_long_functions_are_passed_through_in_a_loop(monkeypatch, backend, batch
     assert_same(jax.jit(ours)(args), theirs(args))
 
 
-def test_orders_that_were_asked_for_are_eliminated():
+def test_requested_orders_are_eliminated():
     for how in ({"asked": "rev"}, {"sparse": True}):
         asked = pipeline(long_function, (array(6),), **how)
         assert asked.candidates == (asked.eliminated,)
@@ -116,14 +116,14 @@ def test_short_functions_are_eliminated_first():
     ],
     ids=["complex", "two types", "one pass", "no results"],
 )
-def test_what_has_no_passes(function, args):
+def test_functions_without_passes(function, args):
     asked = pipeline(function, args, tuple(range(len(args))))
     assert not all(Passes(asked.traced, 1, mode).is_possible for mode in MODES)
     if len(args) == 1 and np.size(args[0]) == 3 and "1j" not in str(function):
         assert_same(jax.jit(gx.jacve(function))(*args), jax.jacfwd(function)(*args))
 
 
-def test_what_moves_elements_is_no_arithmetic():
+def test_moving_elements_is_not_arithmetic():
     def moves(x):
         return jnp.concatenate([x[::-1].reshape(3, 2).T.ravel(), x]) * 2
 
@@ -141,7 +141,7 @@ def test_passes_pay_where_elimination_is_long():
 
 
 def test_reverse_passes_through_what_cannot_be_reversed(monkeypatch):
-    """A while loop has no reverse mode; where its elimination is too long, forward passes are taken."""
+    """A while loop has no reverse mode. If its elimination is too long, forward passes run."""
     monkeypatch.setattr(native, "LIMIT", 200)
 
     def function(x):

@@ -1,4 +1,4 @@
-"""Loops, branches and solves keep apart what they cannot mix."""
+"""Loops, branches and solves keep entries apart that they do not mix."""
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ def test_reverse_only_functions_inside_a_loop():
 
 
 def test_a_scalar_of_many_steps_is_differentiated_backwards():
-    """Forward, the loop would be applied to 40,000 tangents at once; backwards, to one."""
+    """Forward, the loop would be applied to 40,000 tangents at once; backward, to one."""
 
     def function(x):
         return lax.scan(lambda c, y: (jnp.sin(c + y), None), 0.0, x)[0]
@@ -91,7 +91,7 @@ def test_a_scalar_of_many_steps_is_differentiated_backwards():
 
 
 def test_values_that_a_pattern_repeats_are_read_once():
-    """A solve by a matrix that depends on a sum of the input: the values do not vary along all labels."""
+    """In a solve with a matrix that depends on a sum of the input, the values do not vary along all labels."""
 
     def function(x):
         scale = 2 + jnp.sum(x)
@@ -102,7 +102,7 @@ def test_values_that_a_pattern_repeats_are_read_once():
 
 
 def test_an_axis_of_one_beside_one_of_two_digits():
-    """A loop of one step over flattened arrays: as many axes as digits, yet not the same ones."""
+    """A loop of one step over flattened arrays has as many axes as digits, but they are not the same."""
     x = array(2, 2, 3)
     function = lambda x: lax.map(lambda c: c.ravel(), x, batch_size=2)
     for backend in ("xla", "native"):

@@ -58,7 +58,7 @@ def test_files_from_before_there_were_bodies_are_read(tmp_path):
 
 @pytest.mark.parametrize("bodies", [3, (3,), {3: 4}, {"x": gx.Order(())}, {3: {"surprise": 1}}])
 def test_bodies_are_orders_by_vertex(bodies):
-    with pytest.raises(gx.OrderError, match="are Orders by vertex"):
+    with pytest.raises(gx.OrderError, match="must be Orders by vertex"):
         gx.Order((1, 2), bodies=bodies)
 
 
@@ -196,7 +196,7 @@ def looped(x, p):
 @pytest.mark.parametrize("known", [0.5, np.float64(0.5), jnp.asarray(0.5)])
 @pytest.mark.parametrize("preset", ["rev", "auto"])
 def test_an_order_fits_whether_other_arguments_are_known_or_traced(function, known, preset):
-    """Equations on known arguments are gone when a function is traced, and so are their numbers."""
+    """Equations of known arguments disappear when a function is traced, and so do their numbers."""
     x, parameters = jnp.array([0.1, 0.2, 0.3]), jnp.linspace(0.1, 1.0, 5)
     order = gx.Order.of(preset, gx.build_graph(function, x, known, simplify=preset == "auto"))
     got = jax.jit(jax.vmap(gx.jacve(function, order=order), in_axes=(None, 0)))(x, parameters)

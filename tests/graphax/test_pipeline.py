@@ -1,4 +1,4 @@
-"""The stages of a function: each is made once, when it is asked for."""
+"""The stages of a function: each is computed once, on demand."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def made(**how):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How often each stage is made."""
+    """How often each stage is computed."""
     counted = {}
 
     def count(name):
@@ -40,7 +40,7 @@ def calls(monkeypatch):
     return counted
 
 
-def test_nothing_is_made_before_it_is_asked_for(calls):
+def test_nothing_is_made_before_it_is_needed(calls):
     made()
     assert calls == {}
 
@@ -80,8 +80,8 @@ def test_jacve_explain_and_graphs_agree():
     assert gx.build_graph(function, *one.args, argnums=(0, 1), simplify=True) == one.graph
 
 
-def test_a_program_that_no_kernel_takes_is_traced_once(monkeypatch):
-    """The equations that were traced for a kernel are handed to XLA, and the function is not evaluated again."""
+def test_a_program_without_a_kernel_is_traced_once(monkeypatch):
+    """XLA gets the equations that were traced for a kernel, and the function is not evaluated again."""
     runs = []
     accumulate = pipeline.Accumulation.__call__
     monkeypatch.setattr(pipeline.Accumulation, "__call__", lambda *args: runs.append(1) or accumulate(*args))

@@ -1,4 +1,4 @@
-"""Plans are straight-line code: values are defined before they are used, and used up."""
+"""Plans are straight-line code: values are defined before they are used, and dropped after their last use."""
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,7 @@ from .programs import programs
 
 
 def check_straight_line(plan):
-    """Run a plan on the numbers of its values alone."""
+    """Run a plan on the numbers of its values only."""
     live = set(range(len(plan.operands)))
     for step in plan.code:
         if isinstance(step, Drop):
@@ -43,7 +43,7 @@ def test_values_are_defined_used_and_dropped(program):
 
 @pytest.mark.parametrize("order", ["fwd", "rev", "markowitz"])
 def test_costs_are_those_of_the_eliminations(order):
-    """What the code costs is what eliminating vertex by vertex does, and so is the peak."""
+    """The cost and the peak of the code equal those of eliminating vertex by vertex."""
     graph = TASKS["RoeFlux_1d"].graph()
     plan, state = graph.plan(order), Elimination(graph)
     multiplications = additions = 0

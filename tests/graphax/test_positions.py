@@ -1,4 +1,4 @@
-"""Sequences of positions against lists of Python."""
+"""Sequences of positions, compared with Python lists."""
 
 import pickle
 
@@ -84,7 +84,7 @@ def test_where_each_position_stands():
     assert inverse(listed([5, 0, 5]), 6) == (None, None)
 
 
-def test_positions_known_only_when_run_are_chained_by_name():
+def test_positions_known_only_at_run_time_are_chained_by_name():
     at = Dynamic(4, "name")
     assert chain(range(9), at) == at
     assert chain(at, range(4)) == at

@@ -1,4 +1,4 @@
-"""Counting without plans: the same numbers as plans have, and eliminations that can be taken back."""
+"""Counting without plans gives the same numbers as plans, and eliminations can be undone."""
 
 from concurrent.futures import ThreadPoolExecutor
 from time import sleep
@@ -14,7 +14,7 @@ from graphax.prices import Prices, Tally, counted, peak
 
 from .programs import programs
 
-# A number that a loop writes and reads again counts as much as so many operations.
+# A number that a loop writes and reads again counts as this many operations.
 MOVING = 4
 
 
@@ -49,7 +49,7 @@ def test_loops_count_what_they_move(order):
 
 @given(program=programs(), shuffle=st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=10)
-def test_what_is_taken_back_never_happened(program, shuffle):
+def test_undoing_restores_everything(program, shuffle):
     args = program.arguments()
     graph = gx.build_graph(program, *args, argnums=tuple(range(len(args))))
     order = list(graph.intermediates)
@@ -72,7 +72,7 @@ def test_counting_stops_at_a_limit():
 
 
 class SlowToHash:
-    """What lets other threads run whenever it is looked up."""
+    """A key that lets other threads run whenever it is looked up."""
 
     def __hash__(self):
         sleep(1e-4)

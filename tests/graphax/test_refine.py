@@ -1,4 +1,4 @@
-"""Orders that auto makes better: never worse, the same each time, and within what may be spent."""
+"""Orders that auto refines are never worse, always the same, and found within the limit of effort."""
 
 import os
 import subprocess

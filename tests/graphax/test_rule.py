@@ -16,7 +16,7 @@ from .comparing import array, assert_same
 
 @pytest.fixture
 def swap_halves():
-    """A linear primitive of our own, which graphax knows nothing about."""
+    """A linear primitive that graphax does not know."""
     primitive = Primitive("swap_halves")
     implementation = lambda x: jnp.concatenate([x[x.shape[0] // 2 :], x[: x.shape[0] // 2]])
     primitive.def_impl(implementation)
@@ -87,7 +87,7 @@ def test_a_rule_registered_later_replaces_what_was_remembered(swap_halves):
 
 @pytest.mark.parametrize("first", ["import graphax.rule", "from graphax import jacve; jacve(abs)"])
 def test_rules_of_users_take_precedence_whenever_they_are_registered(first):
-    """Modules are imported when something needs them, so a user's rule may come before those of graphax."""
+    """Modules are imported on demand, so a user's rule may be registered before those of graphax."""
     code = f"""
 {first}
 import graphax as gx

@@ -129,7 +129,7 @@ def test_arithmetic_of_indices_is_done_beforehand(function):
 
 
 def test_indices_by_columns_of_a_table_are_known():
-    """Pairs of vertices of a graph, as users have them: their columns are slices of a constant."""
+    """Users often store the edges of a graph as pairs, whose columns are slices of a constant."""
     edges = np.array([[0, 3], [1, 2], [2, 0]])
 
     def function(x):
@@ -147,7 +147,7 @@ def test_long_loops_are_not_run_beforehand():
 
 @pytest.mark.slow
 def test_indices_that_a_search_finds_are_those_of_a_sparse_block():
-    """HADAMARD of CUTEst: what is below the diagonal of a product, by indices that `jnp.searchsorted` finds."""
+    """HADAMARD of CUTEst: entries below the diagonal of a product, at indices that `jnp.searchsorted` finds."""
 
     def function(x):
         y = x[1:].reshape(20, 20)

@@ -1,4 +1,4 @@
-"""Speeds of this machine: the usual ones, kept ones, and files that are none."""
+"""Speeds of this machine: defaults, stored speeds, and damaged files."""
 
 import json
 from dataclasses import asdict, replace
@@ -18,7 +18,7 @@ def folder(tmp_path, monkeypatch):
     speeds.cache_clear()
 
 
-def test_usual_speeds_where_nothing_was_measured():
+def test_default_speeds_without_a_measurement():
     assert speeds() == Speeds()
 
 
@@ -33,7 +33,7 @@ def test_kept_speeds_are_those_of_estimates():
     "content",
     ["", "[]", '{"machine": 1}', "{", '{"machine": "MACHINE", "speeds": {"called": "fast"}}', "null", '"text"'],
 )
-def test_damaged_files_are_as_none(folder, content):
+def test_damaged_files_are_ignored(folder, content):
     keep(Speeds())
     machine = json.loads((folder / "speeds.json").read_text())["machine"]
     (folder / "speeds.json").write_text(content.replace("MACHINE", machine))
@@ -56,8 +56,8 @@ def test_noise_is_bounded():
         assert usual / 8 <= asdict(wild)[name] <= usual * 8
 
 
-def test_where_nothing_can_be_kept_is_told(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path / "file"))
-    with pytest.raises(GraphaxError, match=r"cannot be kept in .*GRAPHAX_CACHE"):
+    with pytest.raises(GraphaxError, match=r"cannot be stored in .*GRAPHAX_CACHE"):
         keep(Speeds())

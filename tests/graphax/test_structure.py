@@ -1,4 +1,4 @@
-"""The algebra against dense matrices, over random structures."""
+"""The algebra of random structures, compared with dense matrices."""
 
 from contextlib import contextmanager
 
@@ -74,7 +74,7 @@ def _listed(draw, length: int, size: int):
 
 @contextmanager
 def kept_apart(saving: int):
-    """Terms that one structure could hold stay apart if that saves so many numbers."""
+    """Set how many numbers must be saved to keep terms apart that one structure could hold."""
     before, terms.WORTH_KEEPING_APART = terms.WORTH_KEEPING_APART, saving
     terms.add.cache_clear(), terms.compose.cache_clear()
     try:
@@ -140,7 +140,7 @@ def test_add_is_the_matrix_sum(data, out, inp):
 @given(st.data(), shapes, shapes, shapes)
 @settings(deadline=None, max_examples=5)
 def test_sums_of_terms_and_lists_multiply_and_add(saving, data, out, middle, inp):
-    """Products of sums and sums of products, of blocks with lists, as matrices; whatever is kept apart."""
+    """Products of sums and sums of products of blocks with lists equal those of matrices, for all limits."""
 
     def drawn(rows, columns):
         return data.draw(random_blocks(rows, columns, lists=True))
@@ -253,7 +253,7 @@ def test_a_known_coefficient_has_no_values():
 
 
 def test_entries_of_very_large_arrays_are_told_apart():
-    """More entries than an integer of 64 bits counts, of which a list names four, one of them twice."""
+    """There are more entries than 64-bit integers can count. A list names four of them, one twice."""
     size, lists = 1 << 20, ([7, 3, 7, 3], [1, 0, 1, 2], [5, 5, 5, 5 << 10], [1 << 19, 4, 1 << 19, 4])
     axes = [(Digit(0, listed(entries), size),) for entries in lists]
     structure, (step,) = compacted(Structure(tuple(axes[:2]), tuple(axes[2:]), (4,), (0,)))

@@ -1,4 +1,4 @@
-"""Sums of terms: neighbours, borders, index lists and zeros of constants store what is there, and nothing else."""
+"""Sums of terms: neighbours, borders, index lists and zeros of constants store only entries that exist."""
 
 import jax
 import jax.numpy as jnp
@@ -54,16 +54,16 @@ CASES = {
     "matrix of zeros": lambda x: np.zeros((9, N)) @ x + x[:9],
     "unknown indices": lambda x: x[(x[:5] * N).astype(int)] * x[:5],
 }
-# Those that differ most from each other; the others are tested with the slow tests.
+# The functions that differ most from each other. The slow tests cover the others.
 FIRST_CASES = {
     "neighbours", "wraps", "borders", "gather", "scatter", "set", "dropped", "two sparse matrices", "unknown indices",
 }  # fmt: skip
-# Where what is stored depends on values, or on a primitive without a rule.
+# Functions for which the stored numbers depend on values, or on a primitive without a rule.
 MORE_THAN_NONZERO = {"unknown indices"}
 
 
 def forget():
-    """What was remembered under other settings."""
+    """Clear caches that were filled under other settings."""
     for cached in (terms.add, terms.compose, plan.make_plan, prices.prices_of, presets.preset_vertices):
         cached.cache_clear()
     rule.clear_caches()
@@ -71,7 +71,7 @@ def forget():
 
 @pytest.fixture
 def apart(monkeypatch):
-    """All terms apart; usually small arrays are kept whole."""
+    """Keep all terms apart. By default, small arrays are kept whole."""
     monkeypatch.setattr(terms, "WORTH_KEEPING_APART", 0)
     forget()
     yield
@@ -126,7 +126,7 @@ def test_small_arrays_are_kept_whole(name):
 
 @pytest.mark.slow
 def test_large_dense_arrays_of_few_entries():
-    """Written in one go, also where terms share entries."""
+    """The array is written at once, even if terms share entries."""
     function = lambda x: jnp.roll(x, 1) * jnp.roll(x, -2) + x.at[INDEX[:9]].add(x[:9] ** 2) + x[0]
     points = np.random.default_rng(0).random((2, 200))
     want = jax.vmap(jax.jacfwd(function))(points)
@@ -156,7 +156,7 @@ def edges(count: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_lists_that_hardly_coincide_stay_apart():
-    """A grid of lines: one list for each pair of ends, and one for the diagonal, which both ends have."""
+    """In a power grid, there is one list per pair of ends, and one for the diagonal, to which both ends contribute."""
     first, second = edges(900, 600)
 
     def injections(angle):
@@ -167,7 +167,7 @@ def test_lists_that_hardly_coincide_stay_apart():
     block = jax.jit(gx.jacve(injections, sparse=True))(x)
     want = np.asarray(jax.jacfwd(injections)(x))
     assert len(terms.terms_of(block.structure)) == 3
-    # Lines between the same nodes are few, so they are not summed before they are asked for.
+    # Few lines connect the same nodes, so their values are only summed on demand.
     assert block.sparsity.nnz < block.structure.stored <= 1.01 * block.sparsity.nnz
     rows, columns = block.indices()
     got = np.zeros(want.shape)
@@ -186,7 +186,7 @@ def test_lists_that_coincide_become_one():
 
 @pytest.mark.slow
 def test_sums_that_are_read_often_are_computed_once():
-    """HADAMALS of CUTEst: XLA would sum what is gathered side by side anew for each entry of the Hessian."""
+    """HADAMALS of CUTEst: XLA would compute the sum of gathered values again for each entry of the Hessian."""
     rows, columns = np.tril_indices(8)
 
     def function(x):
@@ -204,7 +204,7 @@ def test_sums_that_are_read_often_are_computed_once():
 @pytest.mark.parametrize("few", [0, 1 << 14])
 @pytest.mark.parametrize("kind", [float, bool])
 def test_sums_of_groups(pieces, few, kind, monkeypatch):
-    """Gathered or scattered, in one piece or several, along any axis; groups may be empty."""
+    """Values are gathered or scattered, in one piece or several, along any axis. Groups may be empty."""
     monkeypatch.setattr(labelled, "_FEW", few)
     monkeypatch.setattr(labelled, "_MOST_SIDE_BY_SIDE", 64)
     rng = np.random.default_rng(8)
@@ -245,7 +245,7 @@ def test_many_terms_become_one(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(0, 96, 48))
 def test_random_programs_of_moves(seed):
-    """Slices, pads, rolls, concatenations, gathers, scatters and reshapes; ``benchmarks/moves.py`` tries thousands."""
+    """Slices, pads, rolls, concatenations, gathers, scatters and reshapes; ``benchmarks/moves.py`` tests thousands."""
     moves.check(seed)
 
 

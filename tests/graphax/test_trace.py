@@ -1,4 +1,4 @@
-"""Functions of every form, against `jax.jacfwd`."""
+"""Functions with every kind of arguments and results, compared with `jax.jacfwd`."""
 
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ def test_custom_vjp():
     def function(x, y):
         return jnp.sin(x) * y
 
-    # A wrong derivative on purpose: it is the custom rule that must be used.
+    # The derivative is wrong on purpose, because the custom rule must be used.
     function.defvjp(lambda x, y: (function(x, y), (x, y)), lambda saved, ct: (7.0 * ct * saved[1], ct * saved[0]))
     args = array(3), array(3, seed=1)
     for argnums in (0, 1, (0, 1)):

@@ -1,4 +1,4 @@
-"""Every public function under every transformation of JAX: the same as JAX's own, or an error that says why not."""
+"""Every public function under every transformation of JAX gives JAX's own results, or an error that says why not."""
 
 import jax
 import jax.numpy as jnp
@@ -15,17 +15,17 @@ BATCH = 3
 
 
 def function(x):
-    """Smooth parts, a mask with something singular behind it, a small matrix product, and several results."""
+    """A function with smooth parts, a mask over a singular value, a small matrix product, and several results."""
     inner = jnp.sin(jnp.asarray([[0.5, -1.0], [2.0, 0.25], [1.0, 1.0]], x.dtype) @ x)
     return inner * jnp.exp(-x.sum()), jnp.where(x > 0, jnp.sqrt(x), x * x).sum()
 
 
 def scalar(x):
-    """With a mask between regular functions: JAX's own second derivatives are NaN behind others."""
+    """A function with a mask between regular functions. For other masks, JAX's own second derivatives are NaN."""
     return function(jnp.abs(x))[0].sum() * jnp.where(x > 0, x**3, x * x).sum()
 
 
-# What is differentiated, by graphax and by JAX.
+# The derivatives to compare, by graphax and by JAX.
 DERIVATIVES = {
     "jacve": (gx.jacve, jax.jacfwd, function),
     "jacve, order rev": (lambda f: gx.jacve(f, order="rev"), jax.jacfwd, function),
@@ -158,7 +158,7 @@ TRANSFORMATIONS = {
 }
 
 
-# The others take another order, backend or result of the same function; they are all run by `make slow`.
+# The others use another order, backend or result of the same function; `make slow` runs all of them.
 FAST = "jacve", "jacve, native"
 CASES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in DERIVATIVES]
 
@@ -177,7 +177,7 @@ def test_equals_jax(name, transformation):
     assert_same(run(ours(differentiated)), want, 2e-4 if transformation == "x64 off" else 1e-9)
 
 
-# These work on shapes, or on numbers that must be known: no transformation makes them wrong.
+# These work on shapes, or on numbers that must be known.
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 @pytest.mark.parametrize("name", ["build_graph", "explain", pytest.param("check_jacobian", marks=pytest.mark.slow)])
 def test_tools_work_or_say_why_not(name, transformation):

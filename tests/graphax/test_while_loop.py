@@ -1,4 +1,4 @@
-"""Derivatives carried forward through loops that end when a condition says so."""
+"""Derivatives carried forward through loops that end by a condition."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ POINT, MATRIX = np.array([0.7, 1.4, 0.9, 1.1]), 0.3 * array(4, 4, seed=1)
 
 
 def newton(a):
-    """Square roots; the carry has an integer and a truth value beside the numbers."""
+    """Square roots by Newton's method. The carry also has an integer and a truth value."""
 
     def step(carry):
         x, count, _ = carry
@@ -25,7 +25,7 @@ def newton(a):
 
 
 def fixed_point(b, matrix=MATRIX):
-    """Of a start that does not move."""
+    """A fixed-point iteration from a constant start."""
     residual = lambda x: jnp.max(jnp.abs(x - jnp.tanh(matrix @ x + b)))
     return lax.while_loop(lambda x: residual(x) > 1e-11, lambda x: jnp.tanh(matrix @ x + b), jnp.zeros(4))
 
@@ -35,7 +35,7 @@ def counted(x):
 
 
 def exchanged(x):
-    """The body is nothing but a step of arrays that change places."""
+    """A loop whose arrays change places in every step."""
     return lax.while_loop(lambda c: c[2] < 3, lambda c: (c[1], jnp.cos(c[0]), c[2] + 1), (x, 2 * x, 0))[:2]
 
 
@@ -105,7 +105,7 @@ def test_points_end_when_they_like(name):
 
 
 def test_points_that_have_ended_may_be_singular():
-    """Further steps of such a point would divide by zero; JAX selects what it had."""
+    """Further steps of such a point would divide by zero. JAX selects its earlier value."""
     function = lambda x: lax.while_loop(lambda c: c > 0.5, lambda c: jnp.sqrt(c - 0.5), x)
     points = np.array([0.5, 0.9, 5.0])
     want = jax.vmap(jax.jacfwd(function))(points)

@@ -1,4 +1,4 @@
-"""Convolutions and windows of every kind, with random shapes, against JAX; and what they store."""
+"""Convolutions and windows of every kind, with random shapes, compared with JAX, and what they store."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ ORDERS = ("fwd", "rev", "markowitz")
 
 
 def check(function, x, *orders):
-    """Dense and sparse Jacobians, in each of the orders."""
+    """Check dense and sparse Jacobians in several orders."""
     want = jax.jit(jax.jacfwd(function))(x)
     for order in orders:
         how = {"order": order, "backend": "xla"}
@@ -44,7 +44,7 @@ def convolutions(draw):
     lhs = (draw(st.integers(1, 2)) * batch_groups, channels * groups, *lhs)
     rhs = (draw(st.integers(1, 2)) * groups * batch_groups, channels, *rhs)
     specs = [tuple(draw(st.permutations(range(axes + 2)))) for _ in range(3)]
-    # Each array's axes are in an order of its own.
+    # The axes of each array are in another order.
     shapes = [
         tuple(shape[spec.index(n)] for n in range(axes + 2)) for shape, spec in zip((lhs, rhs), specs, strict=False)
     ]
@@ -95,7 +95,7 @@ def test_random_window_sums(drawn, order):
 @given(windows(), st.sampled_from(["max", "min", "gradient"]), st.sampled_from(ORDERS))
 @settings(max_examples=8, deadline=None)
 def test_random_choices_over_windows(drawn, kind, order):
-    """Among few different numbers, so that some are equal; and windows may have no entry, and an infinite result."""
+    """There are few different numbers, so some are equal. Windows without entries have infinite results."""
     shape, *how = drawn
     if kind == "gradient":
         # JAX differentiates maxima twice only without dilation.

@@ -47,7 +47,7 @@ class Iteration:
         if agent.config.environments < len(boards.references):
             raise SearchError(
                 f"{agent.config.environments} environments cannot play {len(boards.references)} tasks at the same "
-                "time; have at least one for each"
+                "time; set at least one for each"
             )
         self._agent, self._boards = agent, boards
         self._environments = np.arange(agent.config.environments, dtype=np.int32)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import jax
 
-# The files in which a control group tells its limit, its usage, and the part of it that is cached files, which can be
-# read again: for version 2 of control groups, and for version 1.
+# The files in which a control group reports its limit, its usage, and the part of its usage that is cached files, which
+# can be dropped and read again: for version 2 of control groups, and for version 1.
 GROUP_FILES = {
     "": ("memory.max", "memory.current", "inactive_file"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -14,7 +14,7 @@ GROUP_FILES = {
 
 
 def needed(program: jax.stages.Compiled, devices: Sequence[jax.Device]) -> int | None:
-    """The number of bytes that the program needs, according to the compiler; None if the compiler does not tell.
+    """The number of bytes that the program needs, according to the compiler; None if the compiler does not know.
 
     On CPUs, which share the memory of this machine, it is the sum over all local devices; otherwise it is per device.
     """
@@ -42,7 +42,7 @@ def available(devices: Sequence[jax.Device]) -> int | None:
 def available_here(root: Path = Path("/")) -> int | None:
     """The number of bytes available to this process: what is left of the machine and of its control groups.
 
-    Only Linux tells, in files under ``root``; None elsewhere.
+    Only Linux reports this, in files under ``root``. The result is None elsewhere.
     """
     lines = _text(root / "proc/meminfo").splitlines()
     machine = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]

@@ -30,7 +30,7 @@ class RunFolder:
         self.path = Path(path or "")
         if path is not None and self.path.exists() and not self.path.is_dir():
             # Check this before anything is compiled.
-            raise RunError(f"a run cannot be kept in {self.path}: it is not a folder; give another one")
+            raise RunError(f"a run cannot be stored in {self.path}, which is not a folder; give another one")
         self._metrics = self.path / "metrics.jsonl"
         self._config, self._text = self.path / "config.json", json.dumps(configuration, indent=1)
         self.new = path is not None and not self._config.exists()
@@ -45,7 +45,7 @@ class RunFolder:
             (self.path / "orders").mkdir(parents=True, exist_ok=True)
             replace_file(self._config, self._text + "\n")
         except OSError as error:
-            raise RunError(f"a run cannot be kept in {self.path}: {error.strerror}; give another folder") from None
+            raise RunError(f"a run cannot be stored in {self.path}: {error.strerror}; give another folder") from None
 
     def forget_after(self, iteration: int) -> None:
         """Remove metrics of later iterations, which will run again."""

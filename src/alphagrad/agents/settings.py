@@ -34,7 +34,7 @@ def configured(config: Config, settings: Sequence[str]) -> Config:
                 raise ValueError(f"there is no field {name}")
             config = _replaced(config, name.split("."), _read(kinds[name], text))
         except ValueError as error:
-            raise SearchError(f"--set {setting}: {error}; there are: {', '.join(kinds)}") from None
+            raise SearchError(f"--set {setting}: {error}; the fields are: {', '.join(kinds)}") from None
     check(config)
     return config
 
@@ -81,7 +81,7 @@ def check(config: Any) -> None:
         if not isinstance(value, int | float if kind is float else get_origin(kind) or kind):
             raise SearchError(f"{name} is {value!r}, but it must be of type {getattr(kind, '__name__', kind)}")
         if value not in CHOICES.get(last, (value,)):
-            raise SearchError(f"{name} is {value!r}, but it is one of: {', '.join(CHOICES[last])}")
+            raise SearchError(f"{name} is {value!r}, but must be one of: {', '.join(CHOICES[last])}")
         numbers = value if isinstance(value, tuple) else (value,) if isinstance(value, int | float) else ()
         if any(number < 0 or (number == 0 and last not in MAY_BE_ZERO) for number in numbers):
             least = "zero or more" if last in MAY_BE_ZERO else "more than zero"

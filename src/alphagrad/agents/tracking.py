@@ -47,7 +47,7 @@ def tracked(name: str | None, folder: Path, config: dict[str, Any]) -> Iterator[
         yield lambda now: None
         return
     if name not in TRACKERS:
-        raise SearchError(f"unknown tracker {name!r}; it is one of: {', '.join(TRACKERS)}")
+        raise SearchError(f"unknown tracker {name!r}; choose one of: {', '.join(TRACKERS)}")
     tracker, package = TRACKERS[name]
     try:
         import_module(package)

@@ -184,9 +184,9 @@ class Trainer:
 def _check_agent(agent: Any, sizes: Any) -> None:
     """Raise for agents and sizes that cannot be trained; see `train`."""
     if not isinstance(agent, AlphaZeroConfig | PPOConfig):
-        raise SearchError(f"agent is an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
+        raise SearchError(f"agent must be an AlphaZeroConfig or a PPOConfig, but is {agent!r}")
     if sizes is not None and not isinstance(sizes, Sizes):
-        raise SearchError(f"sizes are alphagrad.game.Sizes, but are {sizes!r}")
+        raise SearchError(f"sizes must be alphagrad.game.Sizes, but are {sizes!r}")
     check_configuration(agent)
 
 
@@ -195,7 +195,7 @@ def _check_limits(seed: Any, iterations: Any, seconds: Any, checkpoint_every: An
     if iterations is None and seconds is None:
         raise SearchError("training needs a limit: iterations, seconds or both")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-        raise SearchError(f"seconds is how long to train, more than zero, but is {seconds!r}")
+        raise SearchError(f"seconds must be more than zero, but is {seconds!r}")
     if iterations is not None:
         whole_number("iterations", iterations, 1)
     whole_number("seed", seed, 0)

@@ -46,7 +46,7 @@ void on_batch(long long points, const double* batched, const double* shared, dou
 def prepare(case: Case) -> Ready:
     compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        raise Unavailable("there is no C compiler to compile its code with")
+        raise Unavailable("it needs a C compiler, and none was found")
     start = time.perf_counter()
     function = _symbolic(case)
     library = _library(function, compiler)
@@ -89,7 +89,7 @@ def _symbolic(case: Case) -> Symbolic:
     try:
         statements = unroll(program, LIMIT)
     except NativeError as error:
-        raise Unavailable(f"it cannot be written in single numbers: {str(error).rpartition('): ')[2]}") from None
+        raise Unavailable(f"it cannot be unrolled to single numbers: {str(error).rpartition('): ')[2]}") from None
     symbols = [casadi.SX.sym(f"x{n}", int(x.size)) for n, x in enumerate(example)]
     # Arrays that the function closes over come first.
     held = [casadi.DM(np.asarray(x, np.float64).ravel()) for x in operands[: len(operands) - len(symbols)]]

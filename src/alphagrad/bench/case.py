@@ -14,7 +14,7 @@ from ..errors import TaskError
 from ..tasks.task import Arguments, Task
 
 DTYPES = ("float32", "float64")
-# From table 2 of the paper, which states both.
+# Both are stated in table 2 of the paper.
 BATCH, NETWORK_SCALE = 512, 16
 # The paper draws its figures over batches without stating which.
 FIGURE_BATCHES = (1, 8, 64, 512, 4096, 65536)

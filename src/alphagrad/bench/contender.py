@@ -43,7 +43,7 @@ class Ready:
 class Contender:
     """A name, and a function that prepares the contender for a case.
 
-    If that is impossible, the function raises `Unavailable` or another error of graphax that tells the reason.
+    If that is impossible, the function raises `Unavailable` or another error of graphax that gives the reason.
     """
 
     name: str

@@ -46,7 +46,7 @@ class Machine:
 
 @contextmanager
 def empty_kernel_cache() -> Iterator[None]:
-    """A temporary kernel cache for this run. Kernels of earlier runs would hide their compile times."""
+    """A temporary kernel cache for this run, because kernels cached by earlier runs would hide compile times."""
     usual = os.environ.get(CACHE_VARIABLE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder

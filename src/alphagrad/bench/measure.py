@@ -1,4 +1,4 @@
-"""A benchmark run: prepares the contenders of each case, times them in turns and compares their results."""
+"""A benchmark run: prepares the contenders of each case, times them taking turns, and compares their results."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ..runtime.timing import Timing, take_turns
 from .case import Case, of_dtype
 from .contender import Contender, Ready
 
-# The number of points of a batch that are compared with float64; more would tell little.
+# The number of points of a batch that are compared with float64. More would not change much.
 POINTS = 256
 
 
@@ -129,7 +129,7 @@ class Benchmark:
 
 
 def exact_entries(case: Case, count: int = POINTS) -> list[np.ndarray]:
-    """The arrays of the Jacobian at the first points, by JAX in float64 from the very same arguments.
+    """The arrays of the Jacobian at the first points, by JAX in float64 from exactly the same arguments.
 
     The mode with fewer passes is used, because the other one is hopeless for large networks.
     """

@@ -34,14 +34,14 @@ def paper_order(task: Task) -> tuple[int, ...]:
     graph = task.graph()
     costs = tuple(graph.cost(preset, "raw").multiplications for preset in BASELINES)
     if costs != (paper.forward, paper.reverse, paper.markowitz):
-        raise Unavailable("the paper's graph is another one, so its vertex numbers mean nothing here")
+        raise Unavailable("the paper's graph differs from ours, so its vertex numbers do not apply")
     return paper.order
 
 
 def best_order(task: Task) -> Any:
     """The order with the fewest multiplications on record, with or without common subexpressions removed.
 
-    It is for the sizes of the example. Other sizes have the same vertices, so it serves those as well.
+    The order is for the sizes of the example. Other sizes have the same vertices, so it also fits those.
     """
     objective = Objective.of("multiplications")
     found = [best_known(task.graph(simplify=simplified), objective) for simplified in (True, False)]
@@ -56,4 +56,4 @@ def check_order(name: str) -> None:
     if name.endswith(".json"):
         loaded(name)
     elif name not in NAMES:
-        raise AlphagradError(f"unknown order {name!r}; it is one of: {', '.join(NAMES)}, or a saved one (*.json)")
+        raise AlphagradError(f"unknown order {name!r}; choose one of: {', '.join(NAMES)}, or a saved one (*.json)")

@@ -46,7 +46,7 @@ def task_of(
 
     return Task(
         name,
-        description="a function of the user's",
+        description="a function of yours",
         field="",
         function=of_arrays,
         make_args=lambda scale, seed: values,
@@ -57,5 +57,5 @@ def task_of(
 
 def _mapped(batch_axes: Sequence[int | None], count: int) -> set[int]:
     if len(batch_axes) != count or not set(batch_axes) <= {0, None}:
-        raise SearchError(f"batch_axes has 0 or None for each of the {count} arguments, but is {batch_axes!r}")
+        raise SearchError(f"batch_axes must have 0 or None for each of the {count} arguments, but is {batch_axes!r}")
     return {number for number, axis in enumerate(batch_axes) if axis == 0}

@@ -18,7 +18,7 @@ ASDEX_LIMIT = 100_000_000
 def peer(name: str) -> Contender:
     """The contender of this name, whether it is installed or not."""
     if name not in PEERS:
-        raise AlphagradError(f"unknown peer {name!r}; it is one of: {', '.join(PEERS)}")
+        raise AlphagradError(f"unknown peer {name!r}; choose one of: {', '.join(PEERS)}")
 
     def prepare(case: Case) -> Ready:
         try:
@@ -40,7 +40,7 @@ def _asdex(case: Case) -> Ready:
         sum(prod(graph.vertices[n].shape) for n in group) for group in (graph.intermediates, graph.inputs)
     )
     if values * inputs > ASDEX_LIMIT:
-        raise Unavailable(f"its detection of sparsity runs out of memory on {values:,} values of {inputs:,} inputs")
+        raise Unavailable(f"its sparsity detection would run out of memory on {values:,} values of {inputs:,} inputs")
     with warnings.catch_warnings():
         # Warnings that colours save nothing on dense Jacobians are redundant; the results show it.
         warnings.simplefilter("ignore")

@@ -52,7 +52,7 @@ class BenchmarkReport:
     def __str__(self):
         parts = [str(self.machine), *map(_case_table, by_case(self.measurements))]
         parts.append(_summary(self.measurements) if len(by_case(self.measurements)) > 1 else "")
-        parts.append("Interrupted; this is what there was." if self.interrupted else "")
+        parts.append("Interrupted; these are the measurements so far." if self.interrupted else "")
         parts.append("\n".join(self.advice))
         return "\n\n".join(part for part in parts if part)
 

@@ -140,5 +140,5 @@ class _Side:
 
 
 def _is_scaled(coefficient: Coefficient) -> bool:
-    # Bracketed another way, it might round to one.
+    # If the factors were multiplied in another order, the product might round to one.
     return coefficient is not None and abs(abs(coefficient) - 1) > 1e-6

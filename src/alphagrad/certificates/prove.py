@@ -158,7 +158,7 @@ class Prover:
             before = self._cuts.bound(vertex, scenario.before | {other}, scenario.after) - scenario.cost
             after = self._cuts.bound(vertex, scenario.before, scenario.after | {other}) - scenario.cost
             likely = solution.precedence(other, vertex)
-            # Among questions that raise nothing here, what they may raise elsewhere decides.
+            # If no question raises the cost here, the one that may raise it most elsewhere is the best.
             gain = share * (likely * before + (1 - likely) * after) + 1e-3 * (before + after)
             if gain > most + 1e-9:
                 best, most = other, gain
@@ -175,7 +175,7 @@ class Prover:
         if cycles:
             return True
         self._offer(order)
-        # If all scenarios of an optimum hold, it is an optimal order; a solution that is no optimum proves nothing.
+        # If all scenarios of an optimum hold, it is an optimal order. A solution that is not an optimum proves nothing.
         return self._split_by_order(order, solution) or not solution.complete
 
     def _ordered(self, solution: Solution) -> tuple[list[int], set[tuple[int, ...]]]:

@@ -66,7 +66,7 @@ class ScenarioProgram:
     def split(self, vertex: int, number: int, decisions: Iterable[tuple[int, bool]]) -> None:
         """Split a scenario by decisions (another vertex, whether it comes before).
 
-        One new scenario has all decisions hold. The others have, in turn, each decision as the first that does not
+        In one new scenario, all decisions hold. In each of the others, another decision is the first that does not
         hold.
         """
         parent = self.scenarios[vertex][number]
@@ -122,7 +122,7 @@ def _arcs(cycle: tuple[int, ...]) -> Iterable[Pair]:
 
 
 def _first(arc: Pair, pairs: dict[Pair, int]) -> tuple[int, int, int]:
-    """Whether the arc holds, as a variable, its sign and a constant."""
+    """The variable that says whether the arc holds, with its sign and a constant."""
     a, b = arc
     return (pairs[a, b], 1, 0) if a < b else (pairs[b, a], -1, 1)
 

@@ -27,7 +27,7 @@ from .train import Train
 LONGEST_MESSAGE = 600
 # Packages that not all commands need, and the extras that have them.
 EXTRAS = {"matplotlib": "plot"} | dict.fromkeys(("equinox", "mctx", "optax", "orbax"), "rl")
-# The exit code that shells use for programs whose reader has gone.
+# The exit code that shells use for programs whose output pipe was closed.
 BROKEN_PIPE = 141
 
 
@@ -45,7 +45,7 @@ class Commands(TyperGroup):
             command = super().invoke(ctx)
             if isinstance(command, Train | Bench):
                 command.run()
-            if sys.stdout is not None:  # as it is where the shell closed it
+            if sys.stdout is not None:  # stdout may be None if the shell closed it
                 sys.stdout.flush()
         except KeyboardInterrupt:
             raise interrupted("nothing was written") from None

@@ -43,7 +43,7 @@ class Check(StrEnum):
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure Jacobians beside JAX's modes and other packages.
+    """Compare the times of Jacobians with JAX and other packages.
 
     Tasks are measured as in the paper's table 2 and its figures. A function of your own is measured at one point and at
     512, and a line of advice says whether to use graphax for it. Times are medians over rounds.
@@ -81,16 +81,16 @@ class Bench:
         raise typer.Exit(code)
 
     def _check(self) -> None:
-        """Raise before measuring what would otherwise be raised afterwards."""
+        """Raise errors before measuring, instead of afterwards."""
         if self.figures and (self.batch or self.scale):
-            raise SearchError("--figures has batches and sizes of its own; give it or --batch and --scale, not both")
+            raise SearchError("--figures sets batches and sizes; give it or --batch and --scale, not both")
         if self.check and (self.figures or self.batch or self.scale):
-            raise SearchError("--check has batches and sizes of its own; leave out --figures, --batch and --scale")
+            raise SearchError("--check sets batches and sizes; leave out --figures, --batch and --scale")
         check_positive(repeat=self.repeat, seconds=self.seconds, threads=self.threads, budget=self.budget)
         if self._own and (self.figures or self.scale or self.check):
             raise SearchError(f"{self._own[0]}: --figures, --scale and --check are for tasks; a function has --batch")
         if not self._own and (self.args or self.argnums):
-            raise SearchError("--args and --argnums are for a function of yours, as module:function")
+            raise SearchError("--args and --argnums are only for your own functions, given as module:function")
         check_writable("--save", self.save, (".json",))
         check_plot(self.plot)
 
@@ -197,7 +197,7 @@ class Bench:
     def _kept(self) -> str:
         if self.save is None or not self.save.exists():
             return "nothing was saved"
-        return f"the cases that are complete are in {self.save}, and the same command resumes the run"
+        return f"completed cases are in {self.save}, and the same command resumes the run"
 
     def _cases(self, chosen: "Sequence[Task]") -> list["Case"]:
         from ..bench.case import Case, checked_scale, of_figures, of_table

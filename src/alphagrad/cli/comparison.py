@@ -13,7 +13,7 @@ from ..finders.search import search
 from ..tasks.task import Task
 
 PAPER = "paper, raw"
-# Multiplications of one task by one way of counting, by these names; the paper has no bounds, and so no gaps.
+# The columns for one task and one way of counting. The paper has no bounds, and so no gaps.
 Row = dict[str, Any]
 COLUMNS = ("task", "counting", "forward", "reverse", "markowitz", "best", "bound")
 # How multiplications are counted, and whether common subexpressions are removed first, by the name in the table.
@@ -29,7 +29,7 @@ def compare(
 ) -> Iterator[Row]:
     """The rows of the table, with one search per task. Ctrl-C interrupts after the current row.
 
-    A search starts from the best order on record, so what is shown is the best known.
+    A search starts from the best order on record, so the rows show the best known orders.
     """
     for task in chosen:
         if task.paper is not None and counting != "folded":
@@ -59,7 +59,8 @@ def as_text(rows: Sequence[Row]) -> str:
     names = ["task", "counting", "forward", "reverse", "Markowitz", "best", "lower bound", ""]
     text = table("Multiplications to accumulate the Jacobian", names, [_cells(row) for row in rows])
     others = _other_graphs(rows)
-    return f"{text}\nNot the paper's very graph, so not to be compared with it: {', '.join(others)}" if others else text
+    note = "\nThese graphs differ from the paper's, so their counts are not comparable: " + ", ".join(others)
+    return text + note if others else text
 
 
 def _cells(row: Row) -> list[Any]:

@@ -18,7 +18,7 @@ BASELINES = ("forward", "reverse", "markowitz")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended; ``found`` has a row for each task, with its order in the folder of the run."""
+    """The outcome of a run. ``found`` has a row for each task, with its order in the folder of the run."""
 
     agent: str
     folder: Path
@@ -72,7 +72,7 @@ class Outcome:
     def write(self, folder: Path, seed: int, **about: Any) -> None:
         """A file for each task, ``<agent>/<task>-<seed>.json``, with further data about the run.
 
-        Results of an agent that learnt several tasks are in ``<agent>-joint``.
+        Results of an agent that learnt several tasks go to ``<agent>-joint``.
         """
         agent = self.agent if len(self.found) == 1 else f"{self.agent}-joint"
         for number, row in enumerate(self.found):

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 
 def answer(as_json: bool, document: Any, text: object) -> None:
-    """Print a result: as data, or for people."""
+    """Print a result: as JSON or as text."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False) if as_json else text)
 
 
@@ -34,7 +34,7 @@ def check_writable(option: str, path: Path | None, suffixes: Sequence[str]) -> N
     if path.suffix not in suffixes:
         raise SearchError(f"{option} {path}: give it a name that ends in {' or '.join(suffixes)}")
     if not path.parent.is_dir():
-        raise SearchError(f"{option} {path}: there is no folder {path.parent}; make it, or name another")
+        raise SearchError(f"{option} {path}: there is no folder {path.parent}; create it, or name another")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise SearchError(f"{option} {path}: it cannot be written; name another file")
 

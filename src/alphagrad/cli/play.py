@@ -1,4 +1,4 @@
-"""``alphagrad play``: the game in the terminal, played by whoever types, or by an agent."""
+"""``alphagrad play``: the game in the terminal, played by the user or by an agent."""
 
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,10 @@ def play(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Play elimination: remove all vertices as cheaply as you can, or let an agent play.
+    """Play elimination yourself, or let an agent play.
 
-    Moves are vertex numbers, read from the terminal or from lines of standard input. An agent counts costs as it did
-    in training.
+    Eliminate all vertices as cheaply as you can. Moves are vertex numbers, read from the terminal or from standard
+    input. An agent counts costs as it did in training.
     """
     from graphax import Order
 
@@ -46,7 +46,7 @@ def play(
     cost = None if order is None else objective.value(graph.cost(order, objective.counting))
     costs = {"cost": cost, **known_costs(graph, objective)}
     usage = [] if order is None else found.usage(Order(order))
-    # A game that was left early has no order.
+    # A game that the player left early has no order.
     if as_json or order is not None:
         lines = [f"order: {' '.join(map(str, order or ()))}", f"{objective}: {listed(costs)}", "", *usage]
         answer(as_json, {"order": order, "objective": str(objective), "usage": usage} | costs, "\n".join(lines))

@@ -35,7 +35,7 @@ def search(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Search for an order, and print the Python that uses it.
+    """Search for an order, and print the line of Python that uses it.
 
     Ctrl-C ends the search with the best order so far.
     """
@@ -86,7 +86,7 @@ def _budget(seconds: float | None, evaluations: int | None, certified: bool) -> 
     from .. import Budget
 
     if certified and (seconds is not None or evaluations is not None):
-        raise SearchError("--certified goes on until the order is proven optimal; give it or a budget, not both")
+        raise SearchError("--certified continues until the order is proven optimal; give it or a budget, not both")
     if seconds is None and evaluations is None and not certified:
         seconds = DEFAULT_SECONDS
     return Budget(seconds, evaluations)

@@ -33,7 +33,7 @@ def show(
     counting: options.Counting = "folded",
     simplify: options.Simplify = False,
     budget: options.Budgeted = SECONDS,
-    plot: Annotated[Path | None, options.picture_of("what each order has cost after each elimination")] = None,
+    plot: Annotated[Path | None, options.picture_of("the cost of each order after each elimination")] = None,
     open_page: Open = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,

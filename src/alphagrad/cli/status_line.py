@@ -41,7 +41,7 @@ class StatusLine:
             self._status.stop()
 
     def say(self, text: str) -> None:
-        """Show a notice until the next one."""
+        """Show a notice until another text replaces it."""
         self._tell(text, at_once=True)
 
     def show(self, now: object) -> None:

@@ -35,7 +35,7 @@ def table(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print the paper's table 1 beside our own numbers and lower bounds.
+    """Print the paper's table 1 with our own numbers and lower bounds.
 
     Ctrl-C prints the rows so far.
     """

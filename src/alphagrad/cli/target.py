@@ -32,7 +32,7 @@ class Target:
         module, name: where the function is, as Python imports it.
         function: the function itself.
         args: example arguments.
-        argnums: the arguments to differentiate by, as `graphax.jacve` takes them.
+        argnums: the arguments to differentiate with respect to, as in `graphax.jacve`.
         batch_axes: the arguments that differ between points of a batch, as in `jax.vmap`, if known.
         task: the task, if it is differentiated with respect to its own arguments.
     """
@@ -87,7 +87,7 @@ def find(text: str, args: str | None = None, argnums: str | None = None) -> Targ
     if ":" not in text or text.startswith(GENERATED):
         if args is not None:
             called = text if ":" in text else f"the task {text}"
-            raise SearchError(f"{called} has its own arguments; --args is for module:function")
+            raise SearchError(f"{called} has its own arguments; --args is only for module:function")
         return _of_generated(text, argnums) if ":" in text else _of_task(tasks.get(text), argnums)
     function = _imported(text, "the target")
     task = _task_of(function)
@@ -146,7 +146,7 @@ def _imported(text: str, role: str) -> Any:
             found = getattr(found, part)
         except AttributeError:
             named = [known for known in vars(found) if not known.startswith("_")] if hasattr(found, "__dict__") else []
-            raise SearchError(f"{module} has no {name}; it has: {', '.join(named) or 'nothing'}") from None
+            raise SearchError(f"{module} has no {name}; it contains: {', '.join(named) or 'nothing'}") from None
     return found
 
 

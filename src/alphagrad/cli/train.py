@@ -34,7 +34,7 @@ SET = (
     "policy_network.layers, value_network.layers). An unknown name raises an error that lists the valid ones."
 )
 FOLDER = "Folder of the run. An existing run is resumed. Default: runs/<agent>-<tasks>-<seed>."
-PRETRAINED = "Folder of an earlier run, whose network to continue to train. It may have learnt other tasks."
+PRETRAINED = "Folder of an earlier run. Training continues with its network, also for other tasks."
 TRACK = "Send metrics to tensorboard or wandb, if installed."
 RESULTS = "Write <agent>/<task>-<seed>.json here (<agent>-joint for several tasks): order, configuration and curve."
 SEEDS = "Train one agent per seed, one after another, such as 42,123,541. Limits apply to each run."
@@ -137,7 +137,7 @@ class Train:
         options.check_positive(seconds=self.seconds, iterations=self.iterations)
         for seed in self.all_seeds():
             if seed >= 2**32:
-                raise SearchError(f"--seed {seed}: a seed is less than 2**32")
+                raise SearchError(f"--seed {seed}: a seed must be less than 2**32")
 
     def all_seeds(self) -> list[int]:
         """The seeds of all runs."""

@@ -83,7 +83,7 @@ class TypedGame:
             self._states.append(state)
             self._say(f"{self._order[-1]} is eliminated, for {float(cost):g}")
         elif typed:
-            self._say(f"{typed!r} is not a vertex that is there; {HELP}")
+            self._say(f"{typed!r} is not a remaining vertex; {HELP}")
 
 
 def _typed() -> str | None:

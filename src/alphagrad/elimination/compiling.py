@@ -31,7 +31,7 @@ def allocating(function: Callable, **options: Any) -> Callable:
 def _loaded(cache: Any, signature: Any, context: Any) -> Any:
     """Load a kernel from the cache, or return None.
 
-    numba would first import all that it needs to compile, such as `scipy.linalg`, which takes longer than all else.
+    numba itself would first import everything that compiling needs, such as `scipy.linalg`, which would take longest.
     """
     rtsys.initialize(context)
     with cache._guard_against_spurious_io_errors():

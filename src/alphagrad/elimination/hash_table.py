@@ -92,7 +92,7 @@ class HashedStructures(StructureTable):
 
     @property
     def table(self) -> HashTable:
-        """The table for kernels, with everything known so far. A table that has to grow is written anew."""
+        """The table for kernels, with everything known so far. A table that has to grow is rebuilt."""
         rows, structures = len(self._table.keys), len(self._table.stored)
         crowded, full = 2 * len(self._rows) > rows, len(self) > structures
         if crowded or full:

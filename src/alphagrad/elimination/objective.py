@@ -33,9 +33,9 @@ class Objective:
 
     def __post_init__(self):
         if self.counting not in COUNTINGS:
-            raise SearchError(f"unknown counting {self.counting!r}; it is one of: {', '.join(COUNTINGS)}")
+            raise SearchError(f"unknown counting {self.counting!r}; choose one of: {', '.join(COUNTINGS)}")
         if self.minimize not in (*WEIGHTS, WEIGHTED):
-            raise SearchError(f"cannot minimize {self.minimize!r}; it is one of: {', '.join((*WEIGHTS, WEIGHTED))}")
+            raise SearchError(f"cannot minimize {self.minimize!r}; choose one of: {', '.join((*WEIGHTS, WEIGHTED))}")
         if self.minimize == WEIGHTED:
             _weights(self.weights)
         object.__setattr__(self, "weights", WEIGHTS.get(self.minimize, self.weights))
@@ -89,7 +89,7 @@ def _weights(given: object) -> tuple[float, float]:
         multiplication, addition = (float(weight) for weight in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise SearchError(
-            f"cannot minimize {given!r}; it is one of: {', '.join(OBJECTIVES)}, or a pair of weights for "
+            f"cannot minimize {given!r}; choose one of: {', '.join(OBJECTIVES)}, or a pair of weights for "
             f"multiplications and additions"
         ) from None
     if not (0 <= multiplication < float("inf") and 0 <= addition < float("inf")) or multiplication + addition == 0:
@@ -103,5 +103,5 @@ def baselines(graph: ComputationGraph, objective: Objective) -> tuple[float, flo
     return forward, reverse, markowitz
 
 
-# What searches for the fastest order minimise first. Most additions are fused with a product, so they cost little.
+# Searches for the fastest order minimise this first. Most additions are fused with a product, so they cost little.
 FUSED = Objective(WEIGHTED, "folded", (1.0, 0.25))

@@ -176,7 +176,7 @@ def closed_table(graph: ComputationGraph, most_entries: float = math.inf) -> Str
         AlphagradError: if there are more structures than a table has room for, or more products and sums than allowed.
     """
     if graph.has_loops:
-        raise AlphagradError("the graph has a loop, so its edges can take on structures that no table has beforehand")
+        raise AlphagradError("the graph has a loop, so the structures of its edges cannot be listed in advance")
     table = StructureTable(False, MOST_STRUCTURES, most_entries)
 
     # Most vertices have the same few sets.

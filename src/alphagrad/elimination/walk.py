@@ -1,8 +1,8 @@
 """Moves of single vertices within an order, where only the window that they cross is evaluated again.
 
 A walk sweeps a cursor along the order. With everything before the cursor eliminated, it tries moves of the vertices
-behind it: one is pulled to the cursor, or the vertex at the cursor is pushed back. The window between the two places is
-eliminated in its new order. If the graph behind it is the same as before, the rest of the order costs the same.
+after it: one is pulled to the cursor, or the vertex at the cursor is pushed back. The window between the two places is
+eliminated in its new order. If the graph after the window is the same as before, the rest of the order costs the same.
 """
 
 from typing import NamedTuple

@@ -23,7 +23,7 @@ from ..elimination.walk import (
 )
 from .finder import Step, cheapest
 
-# The approximate number of moves between two looks at the clock.
+# The approximate number of moves between two pauses, at which the search checks the clock.
 PAUSE = 4000
 # Above this size a walk only descends, with this maximum window: larger orders would never cool down in time.
 DESCEND_ONLY, REACH_ON_LARGE = 5000, 64

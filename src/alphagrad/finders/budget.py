@@ -27,7 +27,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name, limit in (("seconds", self.seconds), ("evaluations", self.evaluations)):
             if limit is not None and not isinstance(limit, Real):
-                raise SearchError(f"the {name} of a budget are a number, but are {limit!r}")
+                raise SearchError(f"the {name} of a budget must be a number, but are {limit!r}")
             if limit is not None and not limit > 0:
                 raise SearchError(f"a budget must be more than zero, but has {limit:g} {name}")
 
@@ -42,7 +42,7 @@ class Budget:
             seconds = float(given)
         except (TypeError, ValueError):
             raise SearchError(
-                f"cannot read {given!r} as a budget; it is a number of seconds, "
+                f"cannot read {given!r} as a budget; it must be a number of seconds, "
                 f'Budget(seconds=..., evaluations=...), or "certified"'
             ) from None
         return Budget(seconds)
@@ -64,7 +64,7 @@ class Budget:
 
 
 BudgetLike = float | Budget | Literal["certified"]
-"""How long a search may take: seconds, a `Budget`, or ``"certified"`` to go on until the order is proven optimal."""
+"""How long a search may take: seconds, a `Budget`, or ``"certified"`` to continue until the order is proven optimal."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ BATCH = 16_384
 
 @dataclass(frozen=True)
 class MappedFunction:
-    """The Jacobian of a function at many points at once, which is to be made fast.
+    """The Jacobian of a function at many points at once, whose run time is to be minimised.
 
     Attributes:
         function, args, argnums, has_aux: as in `graphax.jacve`.
@@ -112,7 +112,7 @@ class RuntimeResult(SearchResult):
         columns = ["order", str(self.objective), "predicted ns a point", "measured ns a point"]
         text = table(f"{len(self.graph.intermediates)} vertices, {self.batch:,} points at once", columns, rows)
         return (
-            f"{text}\nfastest: {self.nanoseconds:.3g} ns a point; rank correlation of model and clock "
+            f"{text}\nfastest: {self.nanoseconds:.3g} ns per point; rank correlation of predicted and measured times "
             f"{self.rank_correlation:.2f}; {self.evaluations:,} orders in {self.seconds:.1f} s, seed {self.order.seed}"
         )
 

@@ -28,7 +28,7 @@ CORNERS = ((1, 0, 0, 0, 0), (1, 0.5, 0, 0, 0), (0.001, 0, 10, -1, 0), (1, 0, 1, 
 
 @allocating
 def _score(net, table, prices, weights, seed, vertex):
-    """The score of a vertex, or minus infinity and a status if it is not known."""
+    """The score of a vertex and `DONE`, or minus infinity and another status if the score is not known yet."""
     edges = net.now[EDGES]
     price = eliminate(net, table, prices, vertex)
     if price < 0:

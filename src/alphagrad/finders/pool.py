@@ -1,8 +1,8 @@
 """Search on many workers: independent trials on any `concurrent.futures.Executor`.
 
 A trial is a search with its own seed and a fixed number of evaluations, so its result does not depend on where or when
-it runs. The best of the finished trials counts, and the first of equal ones. A worker that dies takes its trials along.
-Our own pool is then replaced and these trials are submitted again.
+it runs. The best of the finished trials counts; among equals, the first. If a worker dies, its trials are lost. Our own
+pool is then replaced, and these trials are submitted again.
 """
 
 import math

@@ -67,7 +67,7 @@ def offer(result: SearchResult) -> None:
             write(user_shelf(), result)
         except OSError as error:
             warnings.warn(
-                f"the order found is not kept: {error}. Set ALPHAGRAD_CACHE to a folder that can be written to, or "
+                f"the order could not be kept: {error}. Set ALPHAGRAD_CACHE to a folder that can be written to, or "
                 f"search with record=False.",
                 RecordWarning,
                 stacklevel=3,

@@ -63,7 +63,7 @@ def search(
             ``"policy+beam"``, which start from its order.
         seed: the seed of all random choices. The same seed takes the same steps. With a budget of evaluations the
             search ends at the same order; with a budget of seconds the clock decides how far it gets.
-        start: an order to start from, in any form that ``jacve(order=...)`` takes.
+        start: an order to start from, in any form that ``jacve(order=...)`` accepts.
         batch_axes: for ``minimize="runtime"``, which arguments are mapped over: 0 or None for each, like ``in_axes`` of
             `jax.vmap`. By default, the differentiated arguments are mapped.
         resume: also start from the best order on record. Lower bounds on record are used in any case.
@@ -76,12 +76,12 @@ def search(
     """
     limit, objective = Budget.of(budget), FUSED if minimize == "runtime" else Objective.of(minimize, counting)
     if method not in tuple(FINDERS):
-        raise SearchError(f"unknown method {method!r}; it is one of: {', '.join(FINDERS)}")
+        raise SearchError(f"unknown method {method!r}; choose one of: {', '.join(FINDERS)}")
     workers, seed = whole_number("workers", workers, 1), whole_number("seed", seed, 0)
     if progress is not None and not callable(progress):
-        raise SearchError(f"progress is a function that is called with a Progress, but is {progress!r}")
+        raise SearchError(f"progress must be a function that takes a Progress, but is {progress!r}")
     if executor is not None and not hasattr(executor, "submit"):
-        raise SearchError(f"executor is a concurrent.futures.Executor, but is {executor!r}")
+        raise SearchError(f"executor must be a concurrent.futures.Executor, but is {executor!r}")
     if minimize == "runtime" and (counting != "folded" or method != "auto" or workers > 1 or executor is not None):
         raise SearchError(
             "minimize='runtime' counts what is executed, searches with method='auto', and measures in this process; "
@@ -106,13 +106,13 @@ def search(
 
 
 def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_axes: Any) -> "MappedFunction":
-    """The function whose Jacobian is to be made fast."""
+    """The function for whose Jacobian the run time is to be minimised."""
     from graphax.trace import positions
 
     from .fastest import MappedFunction
 
     if isinstance(target, ComputationGraph):
-        raise SearchError("minimize='runtime' runs what it measures; give the function, with example arguments")
+        raise SearchError("minimize='runtime' has to run the function; give the function, with example arguments")
     if isinstance(target, Task):
         return MappedFunction(target.function, target.arguments(), target.argnums, False, target.batch_axes)
     numbers = positions(argnums)
@@ -120,7 +120,8 @@ def _timed(target: Any, args: Sequence[Any], argnums: Any, has_aux: bool, batch_
     axes = default if batch_axes is None else tuple(batch_axes) if isinstance(batch_axes, Sequence) else ()
     if len(axes) != len(args) or not set(axes) <= {0, None} or 0 not in axes:
         raise SearchError(
-            f"batch_axes has 0 or None for each of the {len(args)} arguments, and a 0, but is {batch_axes!r}"
+            f"batch_axes must have 0 or None for each of the {len(args)} arguments, and at least one 0, "
+            f"but is {batch_axes!r}"
         )
     return MappedFunction(target, tuple(args), argnums, has_aux, axes)
 

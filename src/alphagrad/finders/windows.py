@@ -62,7 +62,7 @@ def _best_order(window, width, charged, least, last, result):
 
 @compiled
 def reorder(net, table, prices, walk, stop, width, charged, least, last, window, result):
-    """Reorder the windows at the cursor and behind it, up to ``stop``. Returns a status."""
+    """Reorder the windows at the cursor and after it, up to ``stop``. Returns a status."""
     status = evaluate_walk(net, table, prices, walk)
     if status != DONE:
         return status

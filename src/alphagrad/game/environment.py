@@ -53,7 +53,7 @@ class VertexEnvironment(gymnasium.Env[np.ndarray, np.int64]):
     def step(self, action: np.int64) -> tuple[np.ndarray, float, bool, bool, dict]:
         self._state, cost = _step(self.game.tables, self._state, action)
         observation, mask, over = _view(self.game.tables, self._state)
-        # Avoid minus zero, which reads oddly.
+        # Avoid a reward of minus zero.
         return np.array(observation), 0.0 - float(cost), bool(over), False, self._info(mask)
 
     def _info(self, mask: Array) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def make_tables(
     """
     objective = Objective.of(minimize, counting)
     if objective.minimize == "peak":
-        raise AlphagradError("a game counts arithmetic; it cannot minimize the peak, which no step can be charged for")
+        raise AlphagradError("a game counts arithmetic; it cannot minimize the peak, which is not a sum over its steps")
     needed = sizes_of(graph)
     room = needed if sizes is None else sizes
     if any(have < want for have, want in zip(room, needed, strict=True)):

@@ -12,7 +12,7 @@ from graphax import ComputationGraph
 from ..elimination.structures import StructureTable, closed_table
 from ..errors import AlphagradError
 
-# Larger tables take long to find and to load; the page then shows the given orders only.
+# Larger tables take long to find and to load, so the page then shows only the given orders.
 MOST_ENTRIES = 20_000
 # How the coefficient of a sum follows from those of the summands, if both are known.
 NEW_VALUES, ADDS, KEEPS = 0, 1, 2
@@ -39,7 +39,7 @@ def algebra_of(graph: ComputationGraph, counting: str, structures: StructureTabl
             and how the coefficient is computed.
     """
     if not all(s.scale is None or isfinite(s.scale) for s in graph.edges.values()):
-        return {"unavailable": "a coefficient of the graph is infinite or no number"}
+        return {"unavailable": "a coefficient of the graph is infinite or not a number"}
     try:
         table = closed_table(graph, MOST_ENTRIES)
     except AlphagradError as error:

@@ -19,7 +19,7 @@ from .view import View, way_of
 
 
 def page_data(view: View, timings: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
-    """Everything that the page shows of one function.
+    """Everything that the page shows for one function.
 
     An edge is four numbers: target, source, its index in ``structures``, and its coefficient, which is null if it has
     values. Lists of edges are flat. The bodies of loops are such data themselves. An order has a row per loop that it

@@ -1,7 +1,7 @@
 """Assignment of vertices to the layers of a drawing, and the order of vertices within each layer.
 
-Edges that span several layers get a joint in each layer between, so that they take part in the ordering and have a
-place to pass. The result depends on the graph alone.
+An edge that spans several layers gets a **joint** in each layer between, so that it takes part in the ordering and has
+a place to pass. The result depends only on the graph.
 """
 
 from bisect import bisect_right, insort

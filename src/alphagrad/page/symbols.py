@@ -35,7 +35,7 @@ _SYMBOLS = {
     "sub": "−",
     "transpose": "Aᵀ",
 }
-# What fits inside a circle of the usual size.
+# The number of characters that fit inside a circle of the usual size.
 _MOST = 4
 
 

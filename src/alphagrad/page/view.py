@@ -127,7 +127,7 @@ def _named(name: Any, graph: ComputationGraph, counting: str) -> Replay:
     saved = name.endswith(".json")
     if name not in PRESETS and not saved:
         raise SearchError(
-            f"unknown order {name!r}; it is one of: {BEST}, {', '.join(PRESETS)}, or a saved one (*.json)"
+            f"unknown order {name!r}; choose one of: {BEST}, {', '.join(PRESETS)}, or a saved one (*.json)"
         )
     label = _NAMES.get(name, Path(name).stem if saved else name)
     return Replay.of(label, graph, Order.of(name, graph), counting, found="saved" if saved else "preset")

@@ -35,7 +35,7 @@ def order_comparison(
     several = isinstance(orders, Iterable) and not isinstance(orders, str | Order)
     names = list(orders) if several else [orders]
     if not names:
-        raise SearchError("there is no order to draw; name some, such as orders=('fwd', 'rev', 'best')")
+        raise SearchError("there is no order to draw; name at least one, such as orders=('fwd', 'rev', 'best')")
     graph = graph_of(target, args, argnums, has_aux, simplify)
     return draw_orders(make_view("", graph, counting, names, budget))
 

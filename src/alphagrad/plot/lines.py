@@ -1,4 +1,4 @@
-"""Shared parts of drawings: colours, and lines that costs are compared with."""
+"""Shared parts of charts: colours, and the lines of baseline costs."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -26,7 +26,7 @@ def search_history(*results: SearchResult, labels: Sequence[str] | None = None) 
         raise SearchError("there is no search to draw; give what alphagrad.search returned")
     names = [_finder(result) for result in results] if labels is None else labels
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(results):
-        raise SearchError(f"labels has a name for each of the {len(results)} results, but is {labels!r}")
+        raise SearchError(f"labels must have a name for each of the {len(results)} results, but is {labels!r}")
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     _draw(axes, list(zip(names, results, strict=True)))
@@ -52,7 +52,7 @@ def cost_over_time(
     else:
         results = _searched(target, args, finders, {"budget": budget, **options})
     if not results:
-        raise SearchError(f"there is no finder to draw; there are: {', '.join(FINDERS)}")
+        raise SearchError(f"there is no finder to draw; choose among: {', '.join(FINDERS)}")
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
     _draw(axes, list(results.items()))
@@ -70,7 +70,7 @@ def _searched(target: Any, args: Sequence[Any], finders: Any, options: dict[str,
     names = list(FINDERS if finders is None else finders if several else [finders])
     unknown = [name for name in names if name not in tuple(FINDERS)]
     if unknown:
-        raise SearchError(f"unknown finder {unknown[0]!r}; it is one of: {', '.join(FINDERS)}")
+        raise SearchError(f"unknown finder {unknown[0]!r}; choose one of: {', '.join(FINDERS)}")
     return {name: search(target, *args, method=name, **options) for name in names}
 
 

@@ -30,8 +30,8 @@ from ..tasks import TASKS
 from .timing import take_turns
 from .workload import Workload, kernel_statements, workload
 
-# The operations that are measured separately; others of the kind are priced like the exponential. Links of a chain
-# divide by the link before, because several divisions by one number would become a single one.
+# The operations that are measured separately. Other elementary functions are priced like the exponential. Each link of
+# a chain divides by the link before, because several divisions by one number would become a single one.
 FUNCTIONS: dict[str, Callable] = {
     "div": lambda x, y: y / x, "sqrt": lambda x, y: jnp.sqrt(x + y), "sin": lambda x, y: jnp.sin(x),
     "cos": lambda x, y: jnp.cos(x), "exp": lambda x, y: jnp.exp(-x), "log": lambda x, y: jnp.log(x + 2),
@@ -152,7 +152,7 @@ def _measured_kernels(dtype: str) -> Iterator[tuple[Workload, float]]:
 
 
 def _orders(graph: gx.ComputationGraph, rng: np.random.Generator) -> Iterator[Any]:
-    """Yield good, usual and poor orders: three presets, the best preset, and variations of it."""
+    """Yield good, usual and poor orders: three presets, the best preset, and variations of the best one."""
     yield from ("rev", "markowitz", "fwd")
     best = preset_vertices("auto", graph)
     for number in range(ORDERS_FITTED):

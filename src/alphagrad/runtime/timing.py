@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# The minimum number of runs per contender, however long they take.
+# The minimum number of runs per contender, even if they take long.
 FEWEST = 3
 
 
@@ -34,8 +34,8 @@ def take_turns(
 ) -> None:
     """Run each call ``repeat`` times, taking turns, and append the time of each run to its ``seconds``.
 
-    Every round has a different order, so that no contender always finds the caches as the same other one left them. A
-    contender that has used up its share of ``limit`` seconds is left out of further rounds.
+    Every round has a different order, so that no contender always runs right after the same other one. A contender that
+    has used up its share of ``limit`` seconds is left out of further rounds.
     """
     share = limit / max(1, len(calls))
     names, rng = list(calls), np.random.default_rng(0)

@@ -30,8 +30,11 @@ def kernel_statements(
 
 
 def workload(program: Statements) -> Workload:
-    """How much of each kind: ``arithmetic``, divisions and elementary functions by name, ``memory`` for loads and
-    stores, and ``spill`` for values beyond the registers, summed over time."""
+    """The amount of work of each kind.
+
+    The kinds are ``arithmetic``, divisions and elementary functions by name, ``memory`` for loads and stores, and
+    ``spill`` for values beyond the registers, summed over time.
+    """
     program = share_inverses(program)
     statements = program.statements
     results = [number for result in program.results for number in result]
@@ -51,7 +54,7 @@ def workload(program: Statements) -> Workload:
         elif statement.operation not in _FREE:
             work["div" if statement.operation == INVERSE else statement.operation] += often
     angles = [{s.operands for s in statements if s.operation == name} for name in ("sin", "cos")]
-    # Of the same angle they share most of their work.
+    # The sine and the cosine of the same angle share most of their work.
     work["sincos"] = both = len(set.intersection(*angles))
     work["sin"] -= both
     work["cos"] -= both

@@ -35,16 +35,16 @@ _ALL = TASKS | UNSEEN | MIDDLE | SCIENTIFIC
 
 
 def get(name: str) -> Task:
-    """The task of this name, in capitals or not.
+    """The task with this name, in upper or lower case.
 
     Raises:
-        TaskError: if there is none; the message has those with similar names.
+        TaskError: if there is none. The message lists similar names.
     """
     if not isinstance(name, str):
-        raise TaskError(f"a task has a name, such as 'RoeFlux_1d', but got {name!r}")
+        raise TaskError(f"a task is named by a string, such as 'RoeFlux_1d', but got {name!r}")
     by_lowered = {known.lower(): task for known, task in _ALL.items()}
     if name.lower() in by_lowered:
         return by_lowered[name.lower()]
     near = [by_lowered[match].name for match in get_close_matches(name.lower(), by_lowered)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(_ALL)}"
+    hint = f"did you mean {' or '.join(near)}?" if near else f"the tasks are: {', '.join(_ALL)}"
     raise TaskError(f"no task is called {name!r}; {hint}")

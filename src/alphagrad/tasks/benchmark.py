@@ -21,7 +21,7 @@ HIDDEN, LAST_ROWS, BATCH = 8, 2, 2
 
 @cache
 def generated_f() -> "RandomFunction":
-    """Vectors and matrices. Of the first 120 seeds, the one whose counts are nearest to the paper's."""
+    """A function of vectors and matrices. Among the first 120 seeds, its counts are nearest to the paper's."""
     from .random_functions import random_function
 
     return random_function(42, inputs=4, outputs=5, intermediates=75, ranks=(1, 2), sizes=(4,))
@@ -29,7 +29,7 @@ def generated_f() -> "RandomFunction":
 
 @cache
 def generated_g() -> "RandomFunction":
-    """Scalars. Of the first 250 seeds, the one whose counts are nearest to the paper's."""
+    """A function of scalars. Among the first 250 seeds, its counts are nearest to the paper's."""
     from .random_functions import random_function
 
     return random_function(209, inputs=15, outputs=20, intermediates=85, ranks=(0,))
@@ -100,7 +100,10 @@ def _generated(
 
 
 def _network(name: str, function: Callable, make_args: Callable, inputs: int, description: str) -> Task:
-    """A loss of (samples, labels, parameters...): labels are not differentiated, parameters shared by a batch."""
+    """A task for a loss of (samples, labels, parameters...).
+
+    The labels are not differentiated, and the samples of a batch share the parameters.
+    """
     argnums = (0, *range(2, inputs))
     return Task(name, description, "deep learning", function, make_args, argnums, (0, 0) + (None,) * (inputs - 2))
 
@@ -118,7 +121,7 @@ TASKS = by_name(
                2.8, 3.5, 18.0, 0.1, 0.5, 0.2, 0.8, 0.4, 0.9, 0.3, 28.0),
     _generated("random_g", random_g, generated_g, 15, "a random function of 15 scalars with 20 outputs"),
     on_batches("BlackScholes", "finance", finance.black_scholes_jacobian,
-               "first-order greeks of a call option, whose Jacobian holds those of second order",
+               "first-order greeks of a call option; the Jacobian contains those of second order",
                100.0, 110.0, 0.05, 0.2, 1.0),
     on_batches("RoeFlux_3d", "fluid dynamics", fluids.roe_flux_3d, "Roe's flux between two cells of a flow in space",
                [1.0], [0.3, 0.2, -0.1], [2.0], [0.8], [0.2, 0.15, -0.12], [1.7]),

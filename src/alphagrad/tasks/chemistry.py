@@ -11,7 +11,7 @@ RATES = np.array([0.1957, 0.1947, 0.1735, 0.1600, 0.0844, 0.0627, 0.0456, 0.0342
 
 
 def peng_robinson(temperature, volume, critical_temperature, critical_pressure, acentric):
-    """Pressure of a real gas, and the residual enthalpy and the heat that its equation of state gives."""
+    """Pressure, residual enthalpy and residual heat of a real gas, by its equation of state."""
     a = 0.45724 * GAS_CONSTANT**2 * critical_temperature**2 / critical_pressure
     b = 0.07780 * GAS_CONSTANT * critical_temperature / critical_pressure
     kappa = 0.37464 + 1.54226 * acentric - 0.26992 * acentric**2
@@ -42,6 +42,6 @@ def _torsion_energy(a, b, c, d, barrier, stiffness):
 
 
 def torsion_forces(a, b, c, d, barrier, stiffness):
-    """Forces on four atoms in a chain, so that the Jacobian holds the Hessian of their energy."""
+    """Forces on four atoms in a chain. Their Jacobian contains the Hessian of the energy."""
     gradients = jax.grad(_torsion_energy, argnums=(0, 1, 2, 3))(a, b, c, d, barrier, stiffness)
     return tuple(-gradient for gradient in gradients)

@@ -17,7 +17,7 @@ def _softmax(z, axis):
 
 
 def _cross_entropy(logits, labels):
-    """Summed over everything; the classes are along the last axis."""
+    """The cross entropy, summed over all samples. The classes are along the last axis."""
     return -jnp.sum(labels * jnp.log(_softmax(logits, -1)))
 
 
@@ -28,8 +28,8 @@ def _silu(z):
 def mlp(x, y, w1, b1, gamma, beta, w2, b2):
     """Loss of a perceptron with two layers and a layer norm between them on one sample ``x`` with labels ``y``.
 
-    A batch is `jax.vmap` over ``x`` and ``y``. For a batch of one this takes as many multiplications as the sample
-    itself: the vertices that it adds only rename axes.
+    Use `jax.vmap` over ``x`` and ``y`` for a batch. A batch of one takes as many multiplications as a single sample,
+    because the additional vertices only rename axes.
     """
     hidden = _layer_norm(jnp.tanh(w1 @ x + b1), gamma, beta, 0)
     return _cross_entropy(jnp.tanh(w2 @ hidden + b2), y)
@@ -44,8 +44,8 @@ def _encoder_block(x, wq, wk, wv, gamma, beta, w, b):
 def transformer_encoder(x, y, wq1, wk1, wv1, gamma1, beta1, w1, b1, wq2, wk2, wv2, gamma2, beta2, w2, b2):
     """Loss of two blocks of attention with one head each, on the sequence in the columns of ``x``.
 
-    Every row of ``y`` is a label for a row of the result. The attention weights multiply ``v`` from the left, as the
-    benchmark has it, so there are as many positions as features.
+    Every row of ``y`` is a label for a row of the result. As in the paper's benchmark, the attention weights multiply
+    ``v`` from the left, so there are as many positions as features.
     """
     hidden = _encoder_block(x, wq1, wk1, wv1, gamma1, beta1, w1, b1)
     return _cross_entropy(_encoder_block(hidden, wq2, wk2, wv2, gamma2, beta2, w2, b2), y)

@@ -12,7 +12,7 @@ def _rotated(quaternion, point):
 
 
 def bundle_residual(quaternion, translation, focal, k1, k2, point, observed):
-    """Difference between where a camera with radial distortion sees a point and where it was observed."""
+    """Difference between the predicted position of a point in a camera with radial distortion and the observed one."""
     seen = _rotated(quaternion, point) + translation
     image = -seen[:2] / seen[2]
     r2 = jnp.sum(image**2)

@@ -18,12 +18,12 @@ def black_scholes_price(s, k, r, sigma, t):
     return jnp.exp(-r * t) * (f * _normal_cdf(d1) - k * _normal_cdf(d2))
 
 
-# Through XLA, so that the function to differentiate is made of operations that everybody knows.
+# Use XLA, so that the function to differentiate consists of ordinary JAX operations.
 _greeks = gx.jacve(black_scholes_price, order="rev", argnums=(0, 1, 2, 3, 4), backend="xla")
 
 
 def black_scholes_jacobian(s, k, r, sigma, t):
-    """The five first-order greeks, so that the Jacobian of this function holds those of second order."""
+    """The five first-order greeks. The Jacobian of this function contains those of second order."""
     return _greeks(s, k, r, sigma, t)
 
 

@@ -17,7 +17,7 @@ def _flux(u0, u1, u2, p):
 def roe_flux_1d(ul0, ul1, ul2, ur0, ur1, ur2):
     """Flux between two cells with density, momentum and energy ``ul`` and ``ur``.
 
-    The third wave speed is |u|, where a flow solver has |u - a|: the benchmark's definition.
+    As in the paper's benchmark, the third wave speed is |u|. A flow solver would use |u - a|.
     """
     du = ur0 - ul0
     ulr = jnp.sqrt(ul0 * ur0)
@@ -65,7 +65,7 @@ def _flux_3d(u, u4, v, p):
 
 
 def _flux_differences_3d(du0, du, du4, t, h, q2, a2):
-    """What the five waves carry; the coefficients and speeds are those of the benchmark."""
+    """The jumps over the five waves, with the coefficients and speeds of the paper's benchmark."""
     a = jnp.sqrt(a2)
     t1, t2, t3 = t[0:1], t[1:2], t[2:3]
     du1, du2, du3 = du[0:1], du[1:2], du[2:3]

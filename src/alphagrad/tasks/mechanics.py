@@ -54,7 +54,7 @@ def neo_hookean_stress(f, shear, bulk):
 
 
 def elastic_rod_tip(curvatures, torque, stiffness):
-    """Where an inextensible elastic rod of six segments ends, and its bending energy less the work of the torque."""
+    """The tip of an inextensible elastic rod of six segments, and its bending energy minus the work of the torque."""
     step = 1.0 / curvatures.shape[0]
     angles = step * (jnp.cumsum(curvatures) - curvatures / 2)
     x = step * jnp.sum(jnp.cos(angles))

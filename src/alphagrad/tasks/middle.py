@@ -11,7 +11,7 @@ def _spread(count, seed, centre=0.5, width=0.2):
     return centre + width * np.random.default_rng(seed).normal(size=count)
 
 
-# Far from -55 and -40 mV, where rates are quotients of zeros.
+# Far from -55 and -40 mV, where rates are zero divided by zero.
 _CABLE = np.concatenate([_spread(12, 8, -70, 1.5), _spread(36, 9, 0.4, 0.05)])
 
 MIDDLE: dict[str, Task] = by_name(
@@ -32,9 +32,9 @@ MIDDLE: dict[str, Task] = by_name(
                "53 species in 79 reactions", np.abs(_spread(54, 7)) + 0.2),
     on_batches("Battery", "electrochemistry", functions.battery, "a single-particle model", _spread(25, 10, 0.5, 0.1)),
     on_batches("Cable", "neuroscience", functions.neuron, "a cable of twelve compartments", _CABLE),
-    on_batches("Network_16", "deep learning", functions.network, "a network by its inputs", _spread(16, 11)),
+    on_batches("Network_16", "deep learning", functions.network, "outputs of a network", _spread(16, 11)),
     on_batches("TransformerBlock", "deep learning", functions.transformer,
-               "a transformer by its inputs", _spread(32, 12)),
+               "outputs of a transformer block", _spread(32, 12)),
     on_batches("Radiation", "climate", functions.radiation,
                "fluxes between sixteen layers", np.abs(_spread(32, 13)) + 0.1),
     on_batches("KalmanUpdate_20", "estimation", functions.kalman, "a measurement of twenty states", _spread(24, 14)),

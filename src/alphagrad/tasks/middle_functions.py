@@ -1,6 +1,6 @@
 """Functions of middle size: hundreds to tens of thousands of operations on small arrays, as users write them.
 
-Each is a function of one array, and of a second one that is not differentiated by where it says so.
+Each is a function of one array. Some have a second array, with respect to which they are not differentiated.
 """
 
 import jax
@@ -31,7 +31,7 @@ def _links(joints):
 
 
 def inverse_dynamics(x):
-    """Torques of a serial arm by positions, velocities and accelerations, by Newton and Euler's recursion."""
+    """Torques of a serial arm from positions, velocities and accelerations, by the recursion of Newton and Euler."""
     q, qd, qdd = x.reshape(3, -1)
     joints = len(q)
     tilts, *constants = _links(joints)
@@ -59,7 +59,7 @@ def inverse_dynamics(x):
 
 
 def forward_dynamics(x):
-    """Accelerations of a serial arm by positions, velocities and torques, by its mass matrix."""
+    """Accelerations of a serial arm from positions, velocities and torques, by its mass matrix."""
     q, qd, torque = x.reshape(3, -1)
 
     def torques(accelerations):
@@ -71,7 +71,7 @@ def forward_dynamics(x):
 
 
 def end_effector(x):
-    """Where the end of a chain of joints is, and how it is turned, as a quaternion."""
+    """The position of the end of a chain of joints, and its orientation as a quaternion."""
     q, p = jnp.array([1.0, 0, 0, 0], x.dtype), jnp.zeros(3, x.dtype)
     axes, arm = _given(x, np.eye(3), [0.1, 0.02, 0.3])
     for n, angle in enumerate(x):
@@ -84,7 +84,7 @@ def end_effector(x):
 
 
 def skinning(x):
-    """Forty vertices of a hand of nine bones by twelve parameters: each is moved by four bones, as weights say."""
+    """Forty vertices of a hand of nine bones, from twelve parameters. Weighted means of four bones move each vertex."""
     rng = np.random.default_rng(1)
     bones, vertices = 9, 40
     weights = np.zeros((vertices, bones))
@@ -112,7 +112,7 @@ def _reactions(species, reactions, seed):
 
 
 def kinetics(x):
-    """Rates of mass action: species and the temperature, with half as many reactions more than species."""
+    """Rates of mass action for species and the temperature, with 1.5 times as many reactions as species."""
     amounts, temperature = x[:-1], x[-1]
     picked, *constants = _reactions(len(x) - 1, (len(x) - 1) * 3 // 2, len(x))
     change, factors, energies = _given(x, *constants)
@@ -122,7 +122,7 @@ def kinetics(x):
 
 
 def battery(x):
-    """A battery of two electrodes, each a sphere of twelve shells in which lithium diffuses, by state and current."""
+    """Rates of a battery from its state and current. Lithium diffuses in two electrodes, spheres of twelve shells."""
     negative, positive, current = x[:12], x[12:24], x[24]
     edges = np.linspace(0, 1, 13)
     areas, volumes = _given(x, edges[1:-1] ** 2, np.diff(edges**3) / 3)
@@ -162,7 +162,7 @@ def _weights(x, rows, columns, seed):
 
 
 def network(x):
-    """A network of two hidden layers by its inputs."""
+    """A network with two hidden layers, as a function of its inputs."""
     first = jnp.tanh(_weights(x, 32, 16, 0) @ x)
     second = jnp.tanh(_weights(x, 32, 32, 1) @ first)
     return _weights(x, 8, 32, 2) @ second
@@ -174,7 +174,10 @@ def _normalised(x):
 
 
 def transformer(x):
-    """A block of a transformer by its inputs: four tokens of eight numbers, attention, and a layer twice as wide."""
+    """A block of a transformer, as a function of its inputs.
+
+    It has four tokens of eight numbers, attention, and a layer twice as wide.
+    """
     tokens = x.reshape(4, 8)
     y = _normalised(tokens)
     query, key, value = (y @ _weights(x, 8, 8, seed) for seed in (0, 1, 2))
@@ -184,7 +187,7 @@ def transformer(x):
 
 
 def radiation(x):
-    """Upward and downward fluxes between sixteen layers of an atmosphere, by their optical depths and temperatures."""
+    """Upward and downward fluxes between sixteen layers of an atmosphere, from optical depths and temperatures."""
     depths, temperatures = x.reshape(2, 16)
     through, glow = jnp.exp(-1.66 * depths), temperatures**4
     down, up = [jnp.zeros((), x.dtype)], [1.1 * temperatures[-1] ** 4]
@@ -196,7 +199,7 @@ def radiation(x):
 
 
 def kalman(x):
-    """The mean of twenty states after a nonlinear measurement of four ranges, by the mean before and the noise."""
+    """The mean of twenty states after a nonlinear measurement of four ranges, from the earlier mean and the noise."""
     mean, noise = x[:20], x[20:]
     rng = np.random.default_rng(4)
     root = 0.3 * rng.normal(size=(20, 20))
@@ -216,7 +219,7 @@ def kalman(x):
 
 
 def multibody(x):
-    """Forces between eight bodies by their places: gravity, a repulsion near by, and springs between neighbours."""
+    """Forces between eight bodies: gravity, a repulsion at short distances, and springs between neighbours."""
     places = x.reshape(8, 3)
     difference, itself = places[:, None] - places[None], _given(x, np.eye(8))
     squared = jnp.sum(difference**2, -1) + itself

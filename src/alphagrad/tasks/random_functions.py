@@ -1,4 +1,4 @@
-"""Seeded random functions: every statement is one vertex, none is dead, all values and derivatives are finite."""
+"""Seeded random functions: every statement is one vertex, none is dead, and all values and derivatives are finite."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,10 +47,10 @@ class RandomFunction:
     """A random function of arrays. Statement n is vertex n of its computational graph.
 
     Attributes:
-        seed: where it came from.
+        seed: the seed that it was generated from.
         shapes: the shapes of the inputs.
         statements: the intermediates and the outputs, in order.
-        results: the numbers of the values that it returns; no statement uses them.
+        results: the numbers of the returned values, which no statement uses.
     """
 
     seed: int
@@ -65,14 +65,14 @@ class RandomFunction:
         return tuple(values[n] for n in self.results)
 
     def arguments(self, seed: int = 0) -> tuple[np.ndarray, ...]:
-        """A point of the domain, on all of which the function and its derivatives are finite."""
+        """A point of the domain. The function and its derivatives are finite everywhere in the domain."""
         rng = np.random.Generator(np.random.PCG64(seed))
         width = DOMAIN.high - DOMAIN.low
         return tuple(np.asarray(DOMAIN.low + width * rng.random(shape)) for shape in self.shapes)
 
     @cached_property
     def args(self) -> tuple[np.ndarray, ...]:
-        """The example point of the function's own seed."""
+        """The point that belongs to the seed of the function."""
         return self.arguments(self.seed)
 
     def __str__(self):
@@ -100,15 +100,15 @@ def random_function(
     """The random function of a seed, the same on every platform.
 
     Args:
-        seed: any number that is not negative.
-        inputs: how many arrays it takes.
-        outputs: how many arrays it returns. Each is a statement of its own that no other uses.
-        intermediates: how many other statements there are, which is exactly how many vertices there are to eliminate.
-        ranks: of the inputs, drawn evenly; no value has a higher one than the highest, at most 2. ``(0,)`` gives
-            functions of scalars.
-        sizes: of the axes of the inputs, drawn evenly; at least 2 each.
-        probabilities: the weight of each kind of operation (see `DEFAULT`). Statements that are needed so that
-            nothing stays unused are added whatever the weights are.
+        seed: a whole number that is not negative.
+        inputs: the number of input arrays.
+        outputs: the number of output arrays. Each is the result of a statement, and no other statement uses it.
+        intermediates: the number of all other statements, which is the number of vertices to eliminate.
+        ranks: the ranks of the inputs, drawn uniformly. No value has a higher rank than the highest of these, which is
+            at most 2. ``(0,)`` gives functions of scalars.
+        sizes: the sizes of the axes of the inputs, drawn uniformly; at least 2 each.
+        probabilities: the weight of each kind of operation (see `DEFAULT`). Statements that are needed to use every
+            value are added regardless of the weights.
 
     Raises:
         AlphagradError: if there is no such function.
@@ -125,7 +125,7 @@ def random_function(
 
 
 class _NoCandidateError(Exception):
-    """There is no value of a shape that an operation needs, or it would leave its operand as it is."""
+    """No value has a shape that the operation needs, or the operation would leave its operand unchanged."""
 
 
 @dataclass
@@ -155,7 +155,7 @@ class _FunctionBuilder:
             )
 
     def add_statement(self) -> None:
-        """Add a random statement that leaves enough of them to use up all values."""
+        """Add a random statement, such that the remaining statements suffice to use all values."""
         candidate = next(filter(None, (self.acceptable_candidate() for _ in range(ATTEMPTS))), None)
         candidate = candidate or self.finishing_candidate()
         self.statements.append(candidate)
@@ -180,20 +180,20 @@ class _FunctionBuilder:
         return [n for n in self.unused if n not in candidate.operands] + [len(self.shapes)]
 
     def victims(self, unused: list[int], new: Shape | None = None) -> list[int]:
-        """The values to merge into one so that as many are left as there are outputs; the cheapest ones."""
+        """The cheapest values to merge into one, so that as many values as outputs remain."""
         surplus = len(unused) - self.outputs
         cheapest = sorted(unused, key=lambda n: bool(self.shape(n, new)) - self.is_input(n))
         return cheapest[: surplus + 1] if surplus > 0 else []
 
     def statements_to_finish(self, unused: list[int], new: Shape | None = None) -> int:
-        """How many statements always suffice to use every value and be left with the outputs."""
+        """A number of statements that always suffices to use every value except the outputs."""
         victims = self.victims(unused, new)
         reductions = sum(bool(self.shape(n, new)) for n in victims)
         idle_inputs = sum(self.is_input(n) for n in unused) - sum(self.is_input(n) for n in victims)
         return abs(len(unused) - self.outputs) + reductions + idle_inputs
 
     def finishing_candidate(self) -> Application:
-        """A statement that gets nearer to the end: reduce or merge what is too much, use what is idle, or grow."""
+        """A statement toward the end: reduce or merge surplus values, use an unused one, or grow."""
         victims = self.victims(self.unused)
         arrays = [n for n in victims if self.shapes[n]]
         if arrays:
@@ -216,7 +216,7 @@ class _FunctionBuilder:
         return value < len(self.input_shapes)
 
     def operand(self, suits: Callable[[int, Shape], Any] = lambda value, shape: True) -> int:
-        """A random value that suits, rather an unused one."""
+        """A random suitable value, preferably an unused one."""
         values = [n for n, shape in enumerate(self.shapes) if suits(n, shape)]
         if not values:
             raise _NoCandidateError
@@ -238,7 +238,7 @@ class _FunctionBuilder:
         return Application("reduce_max", (value,), without_axes(self.shapes[value], axes)[0], self.bounds[value], axes)
 
     def moved(self, value: int, operation: str, parameter: Any, shape: Shape) -> Application:
-        """Elements at other places. What would leave all as it is gives no equation, so it is no candidate."""
+        """Elements at other places. A move that changes nothing gives no equation, so it is not a candidate."""
         if shape == self.shapes[value] and operation != "transpose":
             raise _NoCandidateError
         return Application(operation, (value,), shape, self.bounds[value], parameter)
@@ -306,25 +306,25 @@ def _weighted(rng: np.random.Generator, weights: dict[str, float]) -> str:
 
 def _check(seed: int, counts: dict[str, int], ranks: Sequence[int], sizes: Sequence[int]) -> None:
     if seed < 0:
-        raise AlphagradError(f"a seed is not negative, but got {seed}")
+        raise AlphagradError(f"the seed must not be negative, but is {seed}")
     for name, count in counts.items():
         least = 0 if name == "intermediates" else 1
         if count < least:
-            raise AlphagradError(f"a random function has at least {least} {name}, not {count}")
+            raise AlphagradError(f"a random function needs at least {least} {name}, but got {count}")
     if not ranks or not set(ranks) <= {0, 1, 2}:
-        raise AlphagradError(f"ranks are 0, 1 or 2 and there is at least one, but got {tuple(ranks)}")
+        raise AlphagradError(f"ranks must be 0, 1 or 2, and at least one is needed, but got {tuple(ranks)}")
     if not sizes or min(sizes) < 2 or max(sizes) ** max(ranks) > MOST_ELEMENTS:
         raise AlphagradError(
-            f"sizes are at least 2 and give arrays of at most {MOST_ELEMENTS} elements, but got {tuple(sizes)}"
+            f"sizes must be at least 2 and give arrays of at most {MOST_ELEMENTS} elements, but got {tuple(sizes)}"
         )
 
 
 def _checked_weights(probabilities: Mapping[str, float], scalar: bool) -> dict[str, float]:
     unknown = sorted(set(probabilities) - set(DEFAULT))
     if unknown:
-        raise AlphagradError(f"unknown kinds of operations {unknown}; there are: {', '.join(DEFAULT)}")
+        raise AlphagradError(f"unknown kinds of operations {unknown}; choose among: {', '.join(DEFAULT)}")
     if not all(isfinite(weight) and weight >= 0 for weight in probabilities.values()):
-        raise AlphagradError(f"weights are finite and not negative, but got {dict(probabilities)}")
+        raise AlphagradError(f"weights must be finite and not negative, but got {dict(probabilities)}")
     kinds = [kind for kind in DEFAULT if kind in ON_SCALARS or not scalar]
     weights = {kind: probabilities[kind] for kind in kinds if probabilities.get(kind, 0) > 0}
     if not weights:

@@ -1,7 +1,7 @@
 """The operations that random functions are made of, each one equation of a program.
 
-Every operation says which shape it gives and between which bounds its values lie, given those of its operands. Bounds
-rule out what would not be finite: a logarithm is only taken of what is positive for every point of the domain.
+For every operation, the shape and the bounds of the result follow from those of the operands. Bounds rule out results
+that might not be finite. For example, an operand of a logarithm must be positive at every point of the domain.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ LARGEST = 20.0
 
 
 class Bounds(NamedTuple):
-    """All elements of a value lie between these."""
+    """Bounds on all elements of a value."""
 
     low: float
     high: float
@@ -33,18 +33,18 @@ class Bounds(NamedTuple):
         return isfinite(self.low) and isfinite(self.high) and max(-self.low, self.high) <= LARGEST
 
     def summed(self, terms: int) -> "Bounds":
-        """The bounds of a sum of so many elements."""
+        """The bounds of a sum of this many elements."""
         return Bounds(self.low * terms, self.high * terms)
 
 
-# Of what is not finite on the whole domain.
+# The bounds of values that are not finite on the whole domain.
 UNSAFE = Bounds(-inf, inf)
 UNIT = Bounds(-1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Elementwise:
-    """An operation on operands of equal shape. ``bounds`` gives `UNSAFE` where it would not be safe."""
+    """An operation on operands of equal shape. ``bounds`` returns `UNSAFE` if the result might not be finite."""
 
     evaluate: Callable
     bounds: Callable[..., Bounds]
@@ -110,13 +110,13 @@ BINARY: dict[str, Elementwise] = {
     "div": Elementwise(lax.div, _quotient),
     "atan2": Elementwise(lax.atan2, _angle),
 }
-# Safe whatever the bounds, but one operand may always be the larger one, so only where nothing else will do.
+# These are safe for all bounds, but one operand may always be the larger one. So they are a last resort.
 LAST_RESORT: dict[str, Elementwise] = {
     "max": Elementwise(lax.max, lambda x, y: Bounds(max(x.low, y.low), max(x.high, y.high))),
 }
 ELEMENTWISE = UNARY | BINARY | LAST_RESORT
 
-# Operations that change shapes, by name: the function of operands and one hashable parameter.
+# Operations that change shapes, by name, as functions of operands and one hashable parameter.
 SHAPED: dict[str, Callable[..., Any]] = {
     "matmul": lambda contract, x, y: lax.dot_general(x, y, (contract, ((), ()))),
     "reduce_sum": lambda axes, x: lax.reduce_sum(x, axes),
@@ -129,10 +129,10 @@ SHAPED: dict[str, Callable[..., Any]] = {
 
 
 def factorisations(size: int) -> list[tuple[int, ...]]:
-    """The shapes of vectors and matrices of this many elements, without axes of size 1."""
+    """The shapes of vectors and matrices with this many elements, without axes of size 1."""
     return [(size,), *((n, size // n) for n in range(2, size // 2 + 1) if size % n == 0)]
 
 
 def without_axes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """What is left of a shape, and how many elements go into one."""
+    """The shape without some axes, and the number of elements that are reduced to one."""
     return tuple(n for axis, n in enumerate(shape) if axis not in axes), prod(shape[axis] for axis in axes)

@@ -1,4 +1,4 @@
-"""Tasks from the fields that SciPy serves. Nothing is trained or tuned on them: they are there to measure on."""
+"""Tasks from the fields that SciPy serves. Nothing is trained or tuned on them, so they serve as measurements."""
 
 from .task import FunctionsOf, by_name, on_batches
 
@@ -27,11 +27,11 @@ SCIENTIFIC = by_name(
                [1.0, 2.0, 20.0], 10.0, 28.0, 2.6),
     on_batches("Brusselator", "dynamics", functions.brusselator, "rates of a reaction with diffusion on a ring",
                [1.1, 0.9, 1.3, 0.7, 1.0], [2.9, 3.1, 2.7, 3.3, 3.0], 1.0, 3.0),
-    on_batches("Epidemic", "dynamics", functions.seir_step, "four steps of an epidemic, by groups and rates",
+    on_batches("Epidemic", "dynamics", functions.seir_step, "four steps of an epidemic, from groups and rates",
                0.9, 0.05, 0.04, 1.2, 0.3, 0.2),
-    on_batches("ThreeBody", "dynamics", functions.three_body, "accelerations of three bodies by each other",
+    on_batches("ThreeBody", "dynamics", functions.three_body, "accelerations of three bodies under gravity",
                [0.1, 0.0, 0.2], [1.0, 0.3, -0.1], [-0.4, 0.9, 0.5], [1.0, 0.7, 0.4]),
-    on_batches("KeplerPosition", "dynamics", functions.kepler_position, "position on an orbit by its mean anomaly",
+    on_batches("KeplerPosition", "dynamics", functions.kepler_position, "position on an orbit from its mean anomaly",
                1.1, 0.4, 2.0),
     on_batches("GaussianMixture", "statistics", functions.gaussian_mixture, "log-likelihoods under a mixture",
                [0.1, 0.9, -0.5, 1.4], [0.2, -0.3, 0.4], [0.0, 1.0, -1.0], [0.5, 0.8, 0.6]),
@@ -60,7 +60,7 @@ SCIENTIFIC = by_name(
     on_batches("HermiteSpline", "interpolation", functions.hermite_spline, "a cubic between two knots, with its slope",
                [0.5, 1.5], [1.0, 2.0], [0.3, -0.6], 0.9),
     on_batches("Barycentric", "interpolation", functions.barycentric_interpolation,
-               "the polynomial through five points, at another", [-1.0, -0.4, 0.1, 0.6, 1.1],
+               "the polynomial through five points, at a sixth point", [-1.0, -0.4, 0.1, 0.6, 1.1],
                [0.3, 0.8, 0.5, -0.2, 0.4], 0.35),
     on_batches("GramSchmidt", "linear algebra", functions.gram_schmidt, "three vectors made orthonormal",
                [1.0, 0.2, 0.1], [0.3, 0.9, -0.2], [-0.1, 0.4, 1.1]),

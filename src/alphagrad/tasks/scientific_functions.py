@@ -104,7 +104,7 @@ def seir_step(susceptible, exposed, infected, contact, latency, recovery):
 
 
 def three_body(x, y, z, masses):
-    """Accelerations of three bodies by each other."""
+    """Accelerations of three bodies under mutual gravity."""
 
     def pull(here, there, mass):
         way = there - here
@@ -251,7 +251,7 @@ def hermite_spline(knots, values, slopes, at):
 
 
 def barycentric_interpolation(nodes, values, at):
-    """The polynomial through five points, at another."""
+    """The polynomial through five points, at a sixth point."""
     differences = nodes[:, None] - nodes + jnp.eye(nodes.size, dtype=nodes.dtype)
     weights = 1 / jnp.prod(differences, axis=1) / (at - nodes)
     return jnp.sum(weights * values) / jnp.sum(weights)
@@ -281,7 +281,7 @@ def symmetric_eigenvalues(diagonal, beside):
 
 
 def elliptic_integrals(k, angle):
-    """The complete elliptic integral by means, and about the incomplete one by a quadrature."""
+    """The complete elliptic integral by means, and an approximation of the incomplete one by quadrature."""
     one, other = jnp.ones_like(k), jnp.sqrt(1 - k * k)
     for _ in range(4):
         one, other = 0.5 * (one + other), jnp.sqrt(one * other)

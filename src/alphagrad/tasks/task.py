@@ -1,4 +1,4 @@
-"""A task: a function with an example point and what the paper measured on it."""
+"""A task: a function with an example point, and what the paper measured for it."""
 
 import json
 from collections.abc import Callable
@@ -20,8 +20,8 @@ Arguments = tuple[np.ndarray, ...]
 class PaperResult:
     """What the paper reports on a task: raw multiplications, and median runtimes in milliseconds.
 
-    The runtimes are those of forward, reverse, Markowitz and the paper's own order. An order is in the numbers of the
-    paper's graph; not all of its graphs are ours.
+    The runtimes are those of forward, reverse, Markowitz and the paper's own order. An order consists of vertex numbers
+    of the paper's graph, which for some tasks differs from ours.
     """
 
     forward: int
@@ -38,13 +38,13 @@ class Task:
     """A function to find elimination orders for.
 
     Attributes:
-        name: as the paper has it.
+        name: the name of the task, as in the paper.
         description: what the function computes, in one line.
-        field: where it comes from.
+        field: the field that the function comes from.
         function: maps positional arrays to an array or a tuple of them.
-        make_args: from a scale and a seed to arguments where values and derivatives are finite. Tasks without sizes
+        make_args: maps a scale and a seed to arguments at which values and derivatives are finite. Tasks without sizes
             ignore the scale.
-        argnums: the arguments to differentiate by.
+        argnums: the arguments to differentiate with respect to.
         batch_axes: ``in_axes`` for `jax.vmap` to run the task on a batch.
     """
 
@@ -77,9 +77,9 @@ class Task:
         return _sizes()[self.name]
 
     def arguments(self, scale: int = 1, seed: int = 0) -> Arguments:
-        """Example arguments; every seed is another point."""
+        """Example arguments. Every seed gives another point."""
         if scale < 1:
-            raise TaskError(f"the scale of a task multiplies its sizes and is at least 1, not {scale}")
+            raise TaskError(f"the scale of a task, which multiplies its sizes, must be at least 1, but is {scale}")
         return self.make_args(scale, seed)
 
     def graph(self, simplify: bool = False, scale: int = 1) -> "gx.ComputationGraph":
@@ -89,7 +89,7 @@ class Task:
 
 @dataclass(frozen=True)
 class LateFunction:
-    """A function of a module that is imported when the function is first called: JAX takes long to import."""
+    """A function whose module is imported when the function is first called, because importing JAX takes long."""
 
     module: str
     name: str
@@ -119,7 +119,7 @@ class FunctionsOf:
 
 
 def on_batches(name: str, field: str, function: Callable, description: str, *centre: Any) -> Task:
-    """A task of which every argument is differentiated, and has its own value in each element of a batch."""
+    """A task that differentiates with respect to every argument. Each element of a batch has its own arguments."""
     inputs = len(centre)
     return Task(name, description, field, function, partial(around, centre), tuple(range(inputs)), (0,) * inputs)
 

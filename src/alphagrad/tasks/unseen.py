@@ -1,4 +1,4 @@
-"""Tasks of other fields than the paper's, to see what orders and finders do on functions they were not made for."""
+"""Tasks from other fields than the paper's, to test orders and finders on functions that they were not made for."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def _lstm_args(scale: int = 1, seed: int = 0) -> Arguments:
 
 UNSEEN = by_name(
     on_batches("LotkaVolterra", "biology", biology.lotka_volterra_step,
-               "a Runge-Kutta step of predators and prey, by populations and parameters",
+               "a Runge-Kutta step of predators and prey, from populations and parameters",
                10.0, 5.0, 1.1, 0.4, 0.1, 0.4),
     on_batches("HodgkinHuxley", "biology", biology.hodgkin_huxley, "rates of the potential and the gates of a neuron",
                -60.0, 0.08, 0.55, 0.35, 10.0),
@@ -35,7 +35,7 @@ UNSEEN = by_name(
     on_batches("OrbitJ2", "astronomy", mechanics.orbit_acceleration, "acceleration of a satellite by an oblate planet",
                [0.9, 0.6, 0.5], 1.0, 1.08e-3),
     on_batches("NeoHookean", "mechanics", mechanics.neo_hookean_stress,
-               "stress of an elastic solid by its deformation gradient",
+               "stress of an elastic solid from its deformation gradient",
                [[1.1, 0.1, 0.05], [-0.08, 0.95, 0.12], [0.03, 0.07, 1.05]], 1.0, 5.0),
     on_batches("ElasticRod", "mechanics", mechanics.elastic_rod_tip,
                "the end of an inextensible elastic rod, and its energy",
@@ -46,7 +46,7 @@ UNSEEN = by_name(
     on_batches("EnzymeReaction", "chemistry", chemistry.enzyme_reaction, "residuals of the kinetics of an enzyme",
                0.25, 0.39, 0.415, 0.39),
     on_batches("TorsionForces", "chemistry", chemistry.torsion_forces,
-               "forces on four atoms in a chain, whose Jacobian holds the Hessian of their energy",
+               "forces on four atoms in a chain; the Jacobian contains the Hessian of their energy",
                [0.2, 1.4, 0.1], [0.1, 0.2, -0.1], [1.5, -0.1, 0.2], [2.1, 0.9, 1.1], 1.4, 50.0),
     on_batches("Chebyquad", "nonlinear equations", equations.chebyquad,
                "residuals of quadrature with equal weights at six points", [0.07, 0.29, 0.37, 0.63, 0.71, 0.93]),

@@ -37,7 +37,7 @@ def _matrices(x: Numbers, contracted: Sequence[int], shared: Sequence[int]) -> N
 
 
 def contracted(u: Unrolling, a: Numbers, b: Numbers, dtype: Any) -> Numbers:
-    """The sums over the first axis of both, by their common second axis and by the last axis of each."""
+    """Sums of products over the first axis of both operands, for each entry of the shared and of the last axes."""
     (_, shared, rows), columns = a.shape, b.shape[2]
     if a.size * columns <= _WRITTEN_OUT or max(shared, rows, columns) == 1 or not _is_dense(u, a, b):
         return u.reduce("add", u.apply("mul", a[..., None], b[:, :, None]), [0], 0, dtype)

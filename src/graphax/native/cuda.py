@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through the driver that JAX uses as well: it compiles PTX to kernels that can be launched."""
+"""NVIDIA GPUs, through the same driver that JAX uses: it compiles PTX to kernels that can be launched."""
 
 import ctypes
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from .points import POINTS
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
 _LOCAL_BYTES, _REGISTERS = 3, 4
 _LOG_BYTES = 8192
-_NOT_FOUND = "the driver of NVIDIA's GPUs (libcuda) is not there, or too old"
+_NOT_FOUND = "the NVIDIA driver (libcuda) is missing or too old"
 _FUNCTIONS = (
     "cuInit", "cuLibraryLoadData", "cuLibraryGetKernel", "cuLibraryUnload", "cuKernelGetAttribute", "cuDeviceGet",
     "cuGetErrorString", "cuLaunchKernel", "cuDeviceGetCount", "cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain",
@@ -45,7 +45,7 @@ def _check(driver: Any, number: int, log: bytes = b"") -> None:
         driver.cuGetErrorString(number, ctypes.byref(text))
         reason = (text.value or b"an error without a name").decode(errors="replace")
         details = log.decode(errors="replace").strip()
-        raise NativeError(f"the driver of the GPU says: {reason}" + (f"\n{details}" if details else ""))
+        raise NativeError(f"the GPU driver reports: {reason}" + (f"\n{details}" if details else ""))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Gpu(Machine):
         """The target of code generation; raises `NativeError` if there is none."""
         capability = _jax.gpu_capability()
         if capability is None:
-            raise NativeError("there is no GPU of NVIDIA's")
+            raise NativeError("there is no NVIDIA GPU")
         found = ptx.target(capability)
         if not found:
             raise NativeError(f"GPUs of compute capability {capability / 10} are too old for kernels")

@@ -1,7 +1,7 @@
-; What a GPU has no C library for. Names after a dollar are filled in by device.py.
+; Functions that replace a C library on a GPU. device.py fills in names after a dollar.
 
 ; The angle r and the quadrant q, modulo 4, with a = r + q·π/2, for a from 2^15 on: the digits of 2/π that matter for an
-; exponent, times the mantissa. What is left out above them are whole turns.
+; exponent, times the mantissa. The more significant digits, which are left out, only add whole turns.
 @two_by_pi = internal unnamed_addr constant [$words x i64] [$table]
 declare i64 @llvm.fshl.i64(i64, i64, i64)
 declare i64 @llvm.ctlz.i64(i64, i1)
@@ -13,7 +13,7 @@ define internal {double, i64} @quadrant(double %a) noinline {
   %field = lshr i64 %bits, 52
   %low = and i64 %bits, 4503599627370495
   %m = or i64 %low, 4503599627370496
-  ; a = m·2^(field - 1075); two digits are for the quadrant, 64 are the zeros before the first.
+  ; a = m·2^(field - 1075); two digits are for the quadrant, and 64 zeros come before the first digit.
   %place = sub i64 %field, 1013
   %word = lshr i64 %place, 6
   %shift = and i64 %place, 63
@@ -74,7 +74,7 @@ define internal {double, i64} @quadrant(double %a) noinline {
   ret {double, i64} %both
 }
 ; ----
-; x - n·y for the largest whole n that does not pass x: in steps of at most 21 bits of n, each without rounding.
+; x - n·y for the largest whole n with n·y ≤ x, in steps of at most 21 bits of n, each without rounding.
 declare $float @llvm.fabs.$kind($float)
 declare $float @llvm.copysign.$kind($float, $float)
 declare $float @llvm.trunc.$kind($float)
@@ -105,7 +105,7 @@ next:
   %divisor.before = phi $float [%b, %possible], [%divisor, %step]
   %field.before = phi $bits [%field, %possible], [%divisor.field, %step]
   %scale.before = phi $float [1.0, %possible], [%scale, %step]
-  ; What becomes small is raised once, with the divisor: nothing is denormal then.
+  ; Scale small numbers up once, together with the divisor, so that nothing is denormal.
   %small = fcmp olt $float %left.before, $tiny
   %never = fcmp oeq $float %scale.before, 1.0
   %now = and i1 %small, %never

@@ -12,7 +12,7 @@ from .formats import FORMATS, INFINITY
 RECIPROCAL, INVERSE_ROOT = "llvm.nvvm.rcp.approx.ftz.f", "llvm.nvvm.rsqrt.approx.ftz.f"
 # Below this, errors of square roots would be denormal.
 _TINY = 2.0**-80
-# The bits of 2/π behind the point: as many as the largest number needs, and some more.
+# The number of bits of 2/π after the binary point: as many as the largest number needs, and some more.
 _BITS_OF_TWO_BY_PI = 1280
 _TWO_BY_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921c"

@@ -19,7 +19,7 @@ _HASH_SIZE = hashlib.sha256().digest_size
 _KERNEL = ".o"
 # Unfinished files that are older than this are abandoned, because their writer is gone.
 _ABANDONED_SECONDS = 3600
-# The share that is left after pruning, so that pruning is not needed again at once.
+# The share of the maximum size that remains after pruning, so that the next file does not require pruning again.
 _LEFT = 0.8
 
 
@@ -36,7 +36,7 @@ def largest_size() -> int:
         size = -1
     if size < 0:
         raise GraphaxError(
-            f"{SIZE_VARIABLE} is how many bytes of kernels are kept on disk, 0 or more, but is {given!r}"
+            f"{SIZE_VARIABLE} must be the number of bytes of kernels to keep on disk, 0 or more, but is {given!r}"
         )
     return size
 
@@ -50,7 +50,7 @@ def read(identity: str) -> bytes | None:
     try:
         # Reading from a pipe of this name would block forever.
         stored = path.read_bytes() if path.is_file() else b""
-        # The oldest files are pruned first, so reading a file makes it young again.
+        # The least recently read files are pruned first, so reading a file updates its time.
         os.utime(path)
     except OSError:
         return None

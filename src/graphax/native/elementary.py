@@ -367,7 +367,7 @@ def erfc(x: Value) -> Value:
 
 def erf_inv(x: Value) -> Value:
     a = absolute(x)
-    # The square rounds away the distance from one, which is all that counts there.
+    # Near one, the square would round away the distance from one, on which the result depends.
     w = -select(a < 0.5, log1p(-x * x), log((1 - a) * (1 + a)))
     root = sqrt(w)
     first, *others = ERF_INV[x.kind]

@@ -1,7 +1,7 @@
 """Vectors in LLVM's language: `Value` is a vector with the operators of Python, and `Emitter` writes the instructions.
 
-An instruction that was written before is not written again. So code that needs the same thing twice, such as the sine
-and the cosine of one angle, may simply request it twice.
+An instruction that was written before is not written again. So code that needs a value twice, such as the reduction of
+an angle for its sine and its cosine, may simply request it twice.
 """
 
 import struct
@@ -182,7 +182,7 @@ class Emitter:
         return f"{prefix}{self._names}"
 
     def begin(self, label: str) -> None:
-        """Continue behind a label. The code before it must have ended with a jump."""
+        """Continue after a label. The code before it must have ended with a jump."""
         self.lines.append(f"{label}:")
         self.block, self._begun = label, len(self.lines)
 

@@ -1,4 +1,4 @@
-; What XLA calls. Names after a dollar are filled in by handler.py, which also adds an entry for each slot:
+; The functions that XLA calls. handler.py fills in names after a dollar, and adds an entry for each slot:
 ;   define internal ptr @entry<n>(ptr %frame), which calls @handle with slot n.
 
 @$slots = external global [$page x [8 x i64]]
@@ -18,7 +18,7 @@ define internal ptr @pointer_at(ptr %structure, i64 %offset) alwaysinline {
   ret ptr %pointer
 }
 
-; Write down where the data of some buffers is.
+; Write the addresses of the data of some buffers.
 define internal void @copy_places(ptr %buffers, i64 %count, ptr %target) {
 entry:
   br label %head
@@ -38,7 +38,7 @@ out:
   ret void
 }
 
-; How many points there are: as many as the first result has, or one.
+; The number of points: that of the first result, or one.
 define internal i64 @points_of(ptr %slot, ptr %rets) {
 entry:
   %batched = call i64 @number_at(ptr %slot, i64 40)
@@ -53,7 +53,7 @@ one:
   ret i64 1
 }
 
-; Tell XLA for which version this is, if that is what it asks; true if so.
+; If XLA asks for the version of the interface, answer and return true.
 define internal i1 @answered(ptr %frame) {
   %extension = call ptr @pointer_at(ptr %frame, i64 $frame_extension)
   %plain = icmp eq ptr %extension, null
@@ -76,7 +76,7 @@ no:
   ret i1 false
 }
 
-; The kernel of a slot, which now has one user more; null if it is gone for good.
+; The kernel of a slot, with one more user; null if it cannot be loaded again.
 define internal ptr @acquire(ptr %slot) {
 entry:
   br label %use
@@ -97,7 +97,7 @@ out.lost:
   ret ptr null
 }
 
-; An error for XLA, with one of its codes.
+; An error for XLA, with one of XLA's codes.
 define internal ptr @refusal(ptr %api, ptr %text, i64 %code) {
   %args = alloca [4 x i64]
   store i64 32, ptr %args
@@ -112,7 +112,7 @@ define internal ptr @refusal(ptr %api, ptr %text, i64 %code) {
   ret ptr %error
 }
 
-; Drop a kernel; 1 if somebody uses it, so that it stays.
+; Drop a kernel. Returns 1 if it is in use and therefore stays.
 define i64 @$drop(ptr %slot) {
   %code.p = getelementptr i64, ptr %slot, i64 1
   %code = atomicrmw xchg ptr %code.p, i64 0 seq_cst

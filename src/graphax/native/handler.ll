@@ -1,11 +1,11 @@
-; The kernels of a CPU: the points are shared out to threads.
+; Kernels on a CPU: points are distributed to threads.
 
 @$limit = external global i64
 declare ptr @malloc(i64)
 declare void @free(ptr)
 $declare_yield
 
-; A share of the work: {next chunk, chunks done, users, chunks, points, inputs, outputs, slot}
+; The state of one call: {next chunk, chunks done, users, chunks, points, inputs, outputs, slot}
 define internal void @take_chunks(ptr %share) {
 entry:
   %done.p = getelementptr i64, ptr %share, i64 1
@@ -61,7 +61,7 @@ define internal void @help(ptr %share) {
   ret void
 }
 
-; How many threads to use at most, XLA's pool and the user's limit considered.
+; The maximum number of threads, given XLA's pool and the user's limit.
 define internal i64 @threads(ptr %api, ptr %ctx) {
   %count = alloca i64
   store i64 1, ptr %count
@@ -84,7 +84,7 @@ define internal i64 @threads(ptr %api, ptr %ctx) {
   ret i64 %threads
 }
 
-; Whoever is free takes the next chunk. A helper that comes late finds none, so nobody waits for one to start.
+; The next free thread takes the next chunk. A helper that starts late finds none left, so no thread waits for it.
 define internal void @share_out(ptr %api, ptr %ctx, ptr %slot, ptr %in, ptr %out,
                                 i64 %points, i64 %chunks, i64 %threads) {
 entry:
@@ -140,7 +140,7 @@ wait:
   %all = icmp sge i64 %done, %chunks
   br i1 %all, label %out.block, label %again
 again:
-  ; A helper at work may be waiting for this very core.
+  ; A working helper may be waiting for this core.
   $yield_core
   br label %wait
 out.block:
@@ -186,7 +186,7 @@ ask:
   %parallel = icmp sgt i64 %threads, 1
   br i1 %parallel, label %together, label %alone
 together:
-  ; Whoever leaves last gives the slot back.
+  ; The last thread to finish releases the slot.
   call void @share_out(ptr %api, ptr %ctx, ptr %slot, ptr %in, ptr %out, i64 %points, i64 %chunks, i64 %threads)
   ret ptr null
 alone:

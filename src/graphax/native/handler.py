@@ -4,9 +4,9 @@ They read its call frame (``frame.ll``) and either distribute points to threads 
 GPU (``launch.ll``).
 
 XLA never forgets a registered function, but kernels come and go. So XLA is given **entries**, which are compiled by the
-page and stay. Each entry has a `Slot` that tells where the kernel is now. Whoever runs a kernel is counted as a user of
-its slot, including threads that join late. A kernel without users can be dropped. If its entry is called again, the
-kernel is recalled.
+page and stay. Each entry has a `Slot` that says where the kernel is now. Every thread that runs a kernel counts as a
+user of its slot, including threads that join late. A kernel without users can be dropped. If its entry is called again,
+the kernel is recalled.
 
 `OFFSETS` are those of XLA's C interface (``xla/ffi/api/c_api.h`` under `jax.ffi.include_dir()`). Minor versions only
 add to the ends of structures; a header of another major version raises an error.
@@ -84,7 +84,7 @@ THREAD_LIMIT, SLOTS, RECALL = "graphax_thread_limit", "graphax_slots", "graphax_
 ENTRIES, DROP = "graphax_entries", "graphax_drop"
 
 _GONE = (
-    "a kernel of graphax was dropped and cannot be loaded again, because its file is gone; compile the function anew"
+    "a kernel of graphax was dropped and cannot be loaded again, because its file is gone; compile the function again"
 )
 
 

@@ -154,7 +154,7 @@ def _most_threads() -> int:
     try:
         return int(given)
     except ValueError:
-        raise GraphaxError(f"{THREADS_VARIABLE} is how many threads kernels use at most, but is {given!r}") from None
+        raise GraphaxError(f"{THREADS_VARIABLE} must be a maximum number of threads, but is {given!r}") from None
 
 
 thread_limit = ctypes.c_int64(_most_threads())

@@ -1,4 +1,4 @@
-; The kernels of a GPU: each call is one launch on the stream that XLA computes on.
+; Kernels on a GPU: each call is one launch on XLA's stream.
 
 @no_stream = private constant [44 x i8] c"a kernel of graphax has no stream to run on\00"
 @unknown = private constant [38 x i8] c"the driver of the GPU gives no reason\00"
@@ -22,7 +22,7 @@ define internal ptr @stream(ptr %api, ptr %ctx) {
   ret ptr %stream
 }
 
-; What the driver says of an error, for XLA.
+; The driver's description of an error, as an error for XLA.
 define internal ptr @failure(ptr %api, i32 %number) {
   %text.p = alloca ptr
   store ptr null, ptr %text.p
@@ -30,7 +30,7 @@ define internal ptr @failure(ptr %api, i32 %number) {
   %found = load ptr, ptr %text.p
   %nothing = icmp eq ptr %found, null
   %text = select i1 %nothing, ptr @unknown, ptr %found
-  ; Running out of memory has a code of its own, on both sides.
+  ; Running out of memory has its own code, in the driver and in XLA.
   %exhausted = icmp eq i32 %number, 2
   %code = select i1 %exhausted, i64 8, i64 13
   %error = call ptr @refusal(ptr %api, ptr %text, i64 %code)
@@ -62,7 +62,7 @@ launch:
   %rets = call ptr @pointer_at(ptr %frame, i64 $frame_rets)
   %inputs = call i64 @number_at(ptr %slot, i64 16)
   %outputs = call i64 @number_at(ptr %slot, i64 24)
-  ; What the kernel is given: operands, results, and how many points there are.
+  ; The arguments of the kernel: operands, results, and the number of points.
   %arrays = add i64 %inputs, %outputs
   %given = add i64 %arrays, 1
   %buffer = alloca i64, i64 %given

@@ -1,4 +1,4 @@
-"""Linear algebra of small matrices, written out: what LAPACK does, with choices in place of branches."""
+"""Linear algebra of small matrices as straight-line code: LAPACK's algorithms, with selections instead of branches."""
 
 from collections.abc import Callable
 from math import prod
@@ -245,7 +245,7 @@ def _qr(u: Unrolling, eqn: Any, matrix: Numbers) -> list[Numbers]:
     """The QR factorisation by Householder reflections, with LAPACK's signs."""
     _check(u, matrix)
     if eqn.params.get("pivoting"):
-        raise NativeError("pivots of a QR factorisation are not taken")
+        raise NativeError("QR factorisations with pivots are not supported")
     a = Arithmetic(u, _jax.dtype(eqn.invars[0]))
     return each_matrix(eqn, lambda one: _reflected(a, one, eqn.params["full_matrices"]), matrix)
 

@@ -266,7 +266,7 @@ class Memory(Storage):
         self.emitter.perform(f"call void @llvm.prefetch.p0(ptr {ahead.text}, i32 {int(writing)}, i32 3, i32 1)")
 
     def _turned(self, values: list[Value], kind: str) -> list[tuple[int, str]]:
-        """Per point, its elements side by side."""
+        """The elements of each point side by side."""
         emitter, lanes, width = self.emitter, self.layout.lanes, len(values)
         vector, values = emitter.type(kind), self._exchanged(values, kind)
         parts = []

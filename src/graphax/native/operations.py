@@ -64,7 +64,7 @@ def _inverse(x: Value) -> Value:
 def _quotient(a: Value, b: Value) -> Value:
     if a.is_float:
         return a / b
-    # The quotient by zero is -1, or the largest unsigned number: all bits are ones.
+    # A quotient by zero is -1, or the largest unsigned number: all bits are ones.
     return select(b.equals(0), -1, _whole("div", a, b))
 
 

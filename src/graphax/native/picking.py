@@ -67,13 +67,13 @@ def _combined_anywhere(u: Unrolling, eqn: Any, x: Numbers, indices: Numbers, upd
     numbers, operation = eqn.params["dimension_numbers"], _COMBINED.get(eqn.primitive.name)
     axes = numbers.scatter_dims_to_operand_dims
     if len(axes) != 1 and operation is None:
-        raise NativeError("its indices are not known beforehand, and there are several")
+        raise NativeError("its indices are known only at run time, along several axes")
     if len(axes) != 1 or "CLIP" in str(eqn.params["mode"]).upper():
-        raise NativeError("its indices are not known beforehand")
+        raise NativeError("its indices are known only at run time")
     count = x.shape[axes[0]]
     _check_choices(count)
     if updates.size * count > _MOST_CHOICES**2:
-        raise NativeError(f"its indices are not known beforehand, and there are {updates.size:,} updates")
+        raise NativeError(f"its indices are known only at run time, for {updates.size:,} updates")
     result = x.ravel().copy()
     along = [n for n in range(updates.ndim) if n not in numbers.update_window_dims]
     for start in range(count):
@@ -191,7 +191,7 @@ def _window(u: Unrolling, x: Numbers, axes: Sequence[int], sizes: Sequence[int],
 
 def _check_choices(count: int) -> None:
     if count > _MOST_CHOICES:
-        raise NativeError(f"its indices are not known beforehand, and there are {count:,} places")
+        raise NativeError(f"its indices are known only at run time, and choose among {count:,} places")
 
 
 def _dtype(u: Unrolling, number: int) -> Any:
@@ -240,7 +240,7 @@ def _sort(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
 
 
 def _later(u: Unrolling, columns: Sequence[list[Numbers]], n: int, before: Sequence[Callable]) -> Numbers:
-    """Whether entry n belongs behind its successor: by the first key, and where it is equal by the next one."""
+    """Whether entry n belongs after its successor: by the first key, or by the next one where keys are equal."""
     later = None
     for column, is_before in reversed(list(zip(columns, before, strict=False))):
         first, second = column[n], column[n + 1]

@@ -56,7 +56,7 @@ _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
 class Kernel:
     """A program for one point and its statements. Kernels with the same statements are equal.
 
-    ``required`` tells that the kernel was requested by name, not chosen because it should be faster.
+    ``required`` says that the kernel was requested by name, not chosen because it should be faster.
     """
 
     program: Program

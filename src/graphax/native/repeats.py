@@ -12,7 +12,7 @@ from .statements import Repetition
 if TYPE_CHECKING:
     from .unroll import Numbers, Unrolling
 
-# That a carry stays the same may only show once others are known to, but hardly ever after more rounds than this.
+# Some carries only turn out to stay the same once others are known to, but hardly ever after more rounds than this.
 _MOST_ROUNDS = 3
 NONE: Mapping[int, int] = {}
 # The maximum number of elements that a loop reads or writes. Each has a number until they are found to be adjacent.

@@ -100,7 +100,7 @@ def _target(steps: Mapping[int, tuple[int, int]], length: int) -> Target | None:
     return Target(result, first, stride) if regular else None
 
 
-# Selects which of the elements at some positions are stored together: yields first positions and statements.
+# A function that selects elements that are stored together. Yields first positions and statements.
 Together = Callable[[Mapping[int, int]], Iterable[tuple[int, tuple[int, ...]]]]
 
 

@@ -21,7 +21,7 @@ class Schedule:
 def schedules(program: Statements, registers: int | None = REGISTERS) -> dict[int, Schedule]:
     """Schedules by scope. An inner loop counts as a statement that needs everything it reads.
 
-    With ``registers`` None, any order will do, and none is searched for.
+    If ``registers`` is None, any order will do, so the statements stay as written.
     """
     statements, scopes = program.statements, by_scope(program.statements)
     inside: dict[int, set[int]] = {}

@@ -19,7 +19,7 @@ POINT, STEP = "%point.of.thread", "%step.of.thread"
 
 @dataclass(frozen=True)
 class SharedLoop:
-    """A loop of which every thread takes one step.
+    """A loop whose steps are distributed to threads, one per thread.
 
     Attributes:
         number: the number of its statement.

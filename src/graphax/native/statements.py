@@ -145,7 +145,7 @@ class StatementBuilder:
 
     @property
     def count(self) -> int:
-        """The number of statements, without numbers that are in memory anyway, of which loops may use many."""
+        """The number of statements, except numbers that are in memory, of which loops may use many."""
         return len(self.statements) - self._stored
 
     def constant(self, value: Any, dtype: Any) -> int:
@@ -457,5 +457,5 @@ def _differs(operation: str, values: Sequence[Any]) -> bool:
 
 def _kind(dtype: Any) -> str:
     kind = kind_of(np.dtype(dtype))
-    assert kind is not None, f"numbers of type {dtype} were let through"
+    assert kind is not None, f"numbers of type {dtype} are not supported"
     return kind

@@ -210,7 +210,7 @@ class Unrolling:
         """Apply an operation element by element."""
         kinds = {self.builder.statements[number].kind for number in operands[0].ravel()[:1]}
         if not kinds.isdisjoint(UNSIGNED) and operation not in _OF_BITS:
-            raise NativeError(f"{operation} is not taken of unsigned numbers")
+            raise NativeError(f"{operation} of unsigned numbers is not supported")
         if kinds == {"i1"}:
             operation = _OF_TRUTH_VALUES.get(operation, operation)
         return self.elements(lambda *numbers: self.builder.apply(operation, *numbers), *operands)
@@ -315,7 +315,7 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
 
 
 def _too_many(limit: int) -> LongCodeError:
-    return LongCodeError(f"more than {limit:,} statements are needed once arrays are taken apart")
+    return LongCodeError(f"more than {limit:,} statements are needed once arrays are unrolled")
 
 
 def _within(number: float, dtype: Any) -> Any:
@@ -329,7 +329,7 @@ def _within(number: float, dtype: Any) -> Any:
 def _check_dtype(dtype: Any) -> None:
     if kind_of(dtype) is None:
         raise NativeError(
-            f"numbers of type {dtype} are not taken, only float32, float64, int32, int64, their bits, and bool"
+            f"numbers of type {dtype} are not supported, only float32, float64, int32, int64, their bits, and bool"
         )
 
 

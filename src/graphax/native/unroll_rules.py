@@ -64,7 +64,7 @@ def _elementwise(u: Unrolling, eqn: Any, *operands: Numbers) -> Numbers:
         dtype = _jax.dtype(eqn.invars[0])
         operands = (operands[0], u.elements(lambda n: u.builder.convert(n, dtype), operands[1]))
     if name == "pow" and kind not in ("f32", "f64"):
-        raise NativeError(f"{name} is not taken of numbers of this type")
+        raise NativeError(f"{name} of numbers of this type is not supported")
     return u.apply(_ELEMENTWISE[name], *operands)
 
 
@@ -93,7 +93,7 @@ def _square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 @rule("one_minus_square")
 def _one_minus_square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     one = u.constants(1, _jax.dtype(eqn.invars[0]))
-    # Written as a product, it keeps its digits where the square is close to one.
+    # The product form keeps its precision where the square is close to one.
     return u.apply("mul", u.apply("sub", one, x), u.apply("add", one, x))
 
 
@@ -109,7 +109,7 @@ def _polynomial(u: Unrolling, eqn: Any, x: Numbers, *coefficients: Numbers) -> N
 @rule("integer_pow")
 def _integer_pow(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     if kind_of(_jax.dtype(eqn.invars[0])) not in ("f32", "f64"):
-        raise NativeError("powers of integers are not taken")
+        raise NativeError("powers of integers are not supported")
     return u.elements(lambda n: u.builder.power(n, eqn.params["y"]), x)
 
 
@@ -145,7 +145,7 @@ def _reduce_precision(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
 def _bitcast(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     before, after = (np.dtype(_jax.dtype(atom)) for atom in (eqn.invars[0], eqn.outvars[0]))
     if before.itemsize != after.itemsize or bool in (before, after):
-        raise NativeError("bits are read only as numbers of the same size")
+        raise NativeError("bits can only be read as numbers of the same size")
     return u.elements(lambda n: u.builder.bitcast(n, after), x)
 
 

@@ -22,9 +22,9 @@ def _reduce_window(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     start = {"add": 0, "max": -np.inf, "min": np.inf}[operation]
     dtype = np.dtype(_jax.dtype(eqn.invars[0]))
     if 0 in (*params["window_dimensions"], *_jax.shape(eqn.outvars[0])):
-        raise NativeError("windows without entries are not taken")
+        raise NativeError("windows without entries are not supported")
     if dtype.kind != "f":
-        raise NativeError("windows of whole numbers are not taken")
+        raise NativeError("windows of whole numbers are not supported")
     x = padded(x, u.constants(start, dtype), _config(params["padding"], params["base_dilation"]))
     taps = _taps(x, params["window_dimensions"], params["window_strides"], params["window_dilation"],
                  _jax.shape(eqn.outvars[0]))  # fmt: skip
@@ -39,9 +39,9 @@ def _convolution(u: Unrolling, eqn: Any, lhs: Numbers, rhs: Numbers) -> Numbers:
     """Products of patches with kernels, with the groups as a shared axis. Nothing is multiplied by the padding."""
     params, dtype = eqn.params, _jax.dtype(eqn.outvars[0])
     if params["batch_group_count"] != 1:
-        raise NativeError("convolutions of batches in groups are not taken")
+        raise NativeError("convolutions of batches in groups are not supported")
     if any(_jax.dtype(atom) != dtype for atom in eqn.invars):
-        raise NativeError("convolutions of numbers of several types are not taken")
+        raise NativeError("convolutions of numbers of several types are not supported")
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     lhs, rhs = lhs.transpose(lhs_spec), rhs.transpose(rhs_spec)
     shape = tuple(_jax.shape(eqn.outvars[0])[n] for n in out_spec)

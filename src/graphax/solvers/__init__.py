@@ -6,7 +6,7 @@ diffrax.diffeqsolve(terms, solvers.compiled(diffrax.Kvaerno5()), ...)
 solvers.least_squares(residuals, solvers.LevenbergMarquardt(rtol, atol), ...)
 lineax.linear_solve(operator, vector, solvers.SmallLU())
 
-They need `pip install 'graphax-alphagrad[solvers]'`. Each is imported on first use.
+Install them with `pip install 'graphax-alphagrad[solvers]'`. Each library is imported on first use.
 """
 
 from typing import TYPE_CHECKING

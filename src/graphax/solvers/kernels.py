@@ -12,7 +12,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from .. import _jax
 from ..backend import run
 
-# Whether a kernel is already being made that everything else becomes part of.
+# Whether an outer kernel is being made, which everything inside becomes part of.
 _within: ContextVar[bool] = ContextVar("within", default=False)
 
 

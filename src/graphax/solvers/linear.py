@@ -24,7 +24,7 @@ class SmallLU(lx.LU):
     def init(self, operator: lx.AbstractLinearOperator, options: dict[str, Any]) -> Any:
         if operator.in_size() != operator.out_size():
             sizes = f"{operator.out_size()} equations for {operator.in_size()} unknowns"
-            raise ValueError(f"SmallLU solves square systems, but there are {sizes}; SmallLeastSquares takes these")
+            raise ValueError(f"SmallLU solves square systems, but there are {sizes}; use SmallLeastSquares")
 
         def factored(operator: lx.AbstractLinearOperator) -> Any:
             matrix = matrix_of(operator)

@@ -51,8 +51,8 @@ def _ours(finder: Any) -> Any:
 class CompiledSolver(diffrax.AbstractWrappedSolver):
     """A diffrax solver whose whole step is one kernel when mapped; made by `compiled`.
 
-    The stages, the root finding in them and the error estimate form one block of machine code. The steps are those of
-    ``solver``, and so are their number and errors. XLA runs steps that kernels do not support.
+    The stages, the root finding in them and the error estimate form one block of machine code. The steps, their number
+    and their errors are those of ``solver``. XLA runs steps that kernels do not support.
     """
 
     solver: diffrax.AbstractSolver  # type: ignore[misc]

@@ -17,7 +17,7 @@ from .tiny import ALPHAZERO, GRAPH, tiny_graph
 
 @pytest.fixture(scope="module")
 def self_play():
-    """Games of two sizes played by an agent that has learnt nothing: games, function, episodes, policies."""
+    """Games of two sizes, played by an untrained agent: games, function, episodes and policies."""
     games = Games.of([tiny_graph(), tiny_graph(seed=0, intermediates=9)])
     agent = AlphaZero(replace(ALPHAZERO, environments=4, simulations=4), games.boards.sizes)
     network = agent.init(jax.random.key(0)).network

@@ -14,7 +14,7 @@ from alphagrad.errors import NotEnoughMemoryError
 from .tiny import AGENTS, tiny_graph
 
 BOARDS = Games.of([tiny_graph()]).boards
-# Of a configuration that takes memory for its games and for the states that it learns from at once.
+# The bytes that a configuration needs for its games and for the states that it learns from at once.
 MADE_UP = property(lambda self: 1000 * self.config.environments + 200 * self.config.states_at_once)
 
 
@@ -31,7 +31,7 @@ def refusal(config, room, monkeypatch):
 
 
 def check_refusal(config, room, monkeypatch):
-    """What is suggested must fit by the same account."""
+    """Check that the suggested setting fits by the same estimate."""
     message, said = refusal(config, room, monkeypatch)
     assert said[0].startswith("compiling an iteration")
     assert all("needs too much memory; compiling it with --set " in line for line in said[1:])
@@ -42,7 +42,7 @@ def check_refusal(config, room, monkeypatch):
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_what_is_suggested_fits(name, monkeypatch):
+def test_suggested_settings_fit(name, monkeypatch):
     monkeypatch.setattr(Fitting, "memory", MADE_UP)
     config = replace(AGENTS[name], environments=32, states_at_once=100)
     fewer_states = check_refusal(config, 45_000, monkeypatch)
@@ -51,7 +51,7 @@ def test_what_is_suggested_fits(name, monkeypatch):
     assert fewer_games.environments == 16
 
 
-def test_what_cannot_fit_is_told(monkeypatch):
+def test_an_error_says_if_nothing_fits(monkeypatch):
     monkeypatch.setattr(Fitting, "memory", MADE_UP)
     message, said = refusal(replace(AGENTS["ppo"], states_at_once=40_000_000), 500, monkeypatch)
     assert message.startswith(
@@ -62,7 +62,7 @@ def test_what_cannot_fit_is_told(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AGENTS)
-def test_what_is_suggested_compiles_to_what_fits(name, monkeypatch):
+def test_suggested_settings_fit_when_compiled(name, monkeypatch):
     config = AGENTS[name]
     check_refusal(config, int(0.8 * fitted(config).memory), monkeypatch)
 
@@ -82,7 +82,7 @@ def test_a_run_that_does_not_fit_leaves_nothing(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_other_chunks(tmp_path):
+def test_a_run_continues_with_other_chunks(tmp_path):
     config = replace(AGENTS["ppo"], environments=4)
     train(tiny_graph(), config, iterations=1, folder=tmp_path, until_optimal=False)
     again = train(tiny_graph(), replace(config, states_at_once=8), iterations=2, folder=tmp_path, until_optimal=False)

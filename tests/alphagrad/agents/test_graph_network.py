@@ -1,4 +1,4 @@
-"""The network on the graph: any numbering, any size, and a good player from the start."""
+"""The network on the graph works for any numbering and any size, and plays well from the start."""
 
 import equinox as eqx
 import jax
@@ -17,14 +17,14 @@ from .tiny import GRAPH, tiny_graph
 
 @pytest.fixture(scope="module")
 def network():
-    """One whose heads and weights of edges have an opinion."""
+    """A network whose heads and edge weights are not close to zero."""
     fresh = PolicyValueNetwork.joint(GRAPH, Sizes(3, 7, 2, 1), jax.random.key(0))
     keys = iter(jax.random.split(jax.random.key(1), 1000))
     return eqx.filter_jit(jax.tree.map(lambda leaf: leaf + 0.3 * jax.random.normal(next(keys), leaf.shape), fresh))
 
 
 def renumbered(tables, state, places):
-    """The same game with its intermediate vertices in another order."""
+    """The same game with its intermediate vertices numbered in another order."""
     sizes = tables.sizes
     rows = np.concatenate([places, np.arange(sizes.intermediates, sizes.intermediates + sizes.outputs)])
     columns = np.concatenate([np.arange(sizes.inputs), sizes.inputs + places])

@@ -26,7 +26,7 @@ def test_the_usual_handler_is_put_back():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_others_who_handle_interrupts_are_left_alone():
+def test_other_handlers_are_left_alone():
     heard = []
     before = signal.signal(signal.SIGINT, lambda *_: heard.append(1))
     try:

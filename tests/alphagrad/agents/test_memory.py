@@ -80,7 +80,7 @@ def test_memory_of_accelerators():
 
 def test_programs_take_arguments_results_and_what_is_in_between():
     def program(x):
-        y = jnp.sort(x)  # not fused with what comes next
+        y = jnp.sort(x)  # not fused with the next operation
         return jnp.sort(y * y)[: len(x) // 2]
 
     compiled = jax.jit(program).lower(jax.ShapeDtypeStruct((1_000_000,), jnp.float32)).compile()

@@ -33,7 +33,7 @@ def observations(seed, batch=()):
 
 
 def test_vertices_that_are_gone_have_no_influence(network):
-    """Neither their rows nor their columns; what holds for eliminated vertices holds for padding."""
+    """Neither their rows nor their columns matter. The same holds for padding."""
     gone = np.flatnonzero(~np.asarray(ALIVE))
     first, second = observations(1), observations(2)
     mixed = first.at[:, gone].set(second[:, gone]).at[:, :, 3 + gone].set(second[:, :, 3 + gone])

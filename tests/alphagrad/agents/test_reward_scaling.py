@@ -1,4 +1,4 @@
-"""Scaled rewards come back, keep their order and their sign."""
+"""Scaled rewards can be inverted, and keep their order and their sign."""
 
 import jax
 import jax.numpy as jnp

@@ -10,7 +10,7 @@ from alphagrad.errors import SearchError
 
 
 class Writer:
-    """What is used of tensorboardX's writer."""
+    """A stand-in for the writer of tensorboardX."""
 
     def __init__(self, folder):
         self.folder, self.scalars, self.open = folder, [], True
@@ -30,7 +30,7 @@ class Writer:
 
 
 class Run:
-    """What is used of a run of wandb's."""
+    """A stand-in for a run of wandb."""
 
     def __init__(self, **options):
         self.options, self.logged, self.open = options, [], True
@@ -64,7 +64,7 @@ def test_tensorboard_gets_every_number(monkeypatch, tmp_path):
     assert not Writer.last.open
 
 
-def test_wandb_goes_on_with_the_run_of_a_folder(monkeypatch, tmp_path):
+def test_wandb_continues_the_run_of_a_folder(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=Run))
     with tracked("wandb", tmp_path / "run", {"epochs": 4}) as track:
         track(progress())

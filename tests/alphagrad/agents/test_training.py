@@ -24,7 +24,7 @@ from graphax import Order
 from .tiny import ALPHAZERO, GRAPH, NETWORK, PPO, tiny_graph
 
 ROOT = Path(__file__).parents[3]
-# Small, since all that matters here is whether runs are the same.
+# A small agent, because these tests only check whether runs are the same.
 AGENT = replace(PPO, environments=8, epochs=1, value_network=replace(NETWORK, layers=0))
 SCRIPT = """
 import sys
@@ -165,8 +165,8 @@ def test_another_configuration_is_refused(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupted_run_goes_on(unbroken, tmp_path):
-    """Ctrl-C ends it with a checkpoint, whatever iteration it is."""
+def test_an_interrupted_run_continues(unbroken, tmp_path):
+    """Ctrl-C ends a run with a checkpoint in any iteration."""
     expected, expected_folder, _ = unbroken
 
     def interrupt(now):
@@ -181,8 +181,8 @@ def test_an_interrupted_run_goes_on(unbroken, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_from_the_network_of_another(tmp_path):
-    """Its own games are larger. Without learning, its network stays the one that it started from."""
+def test_a_run_continues_from_the_network_of_another(tmp_path):
+    """The games of the second run are larger. Without learning, its network stays the pretrained one."""
     agent = replace(ALPHAZERO, environments=4, simulations=2, epochs=1, network=GRAPH)
     earlier = train(tiny_graph(), agent, iterations=2, folder=tmp_path / "earlier", until_optimal=False)
     still = replace(agent, learning_rate=1e-30)
@@ -201,7 +201,7 @@ def test_time_is_a_limit():
     assert (result.stopped, result.iterations) == ("seconds", 1)
 
 
-def test_what_cannot_be_trained_on():
+def test_invalid_targets():
     with pytest.raises(SearchError, match="needs a limit"):
         train(tiny_graph(), AGENT)
     with pytest.raises(SearchError, match="nothing to train on"):

@@ -1,4 +1,4 @@
-"""A graph small enough to be learnt in a test, and agents small enough to learn it."""
+"""A graph that is small enough to learn in a test, and agents that are small enough to learn it."""
 
 from functools import cache
 
@@ -23,6 +23,6 @@ AGENTS = {"alphazero": ALPHAZERO, "ppo": PPO}
 
 @cache
 def tiny_graph(seed: int = 211, intermediates: int = 7) -> ComputationGraph:
-    """By default one whose best order forward, reverse and Markowitz miss, and one of hundreds of random ones hits."""
+    """A small graph. By default, forward, reverse and Markowitz miss the best order, which few random orders hit."""
     function = random_function(seed, inputs=3, outputs=2, intermediates=intermediates, ranks=(0, 1), sizes=(2, 3))
     return build_graph(function, *function.args, argnums=(0, 1, 2))

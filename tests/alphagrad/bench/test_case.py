@@ -47,5 +47,5 @@ def test_tasks_without_sizes():
         checked_scale(TASKS["RoeFlux_1d"], 2)
 
 
-def test_what_it_is_called():
+def test_names_of_cases():
     assert str(Case(TASKS["MLP"], 4096, 16)) == "MLP, batch 4,096, sizes ×16, float32"

@@ -81,12 +81,12 @@ def test_compare(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch": 0}, "batch is a whole number, 1 or more"),
-        ({"repeat": 0}, "repeat is a whole number"),
+        ({"batch": 0}, "batch must be a whole number, 1 or more"),
+        ({"repeat": 0}, "repeat must be a whole number"),
         ({"orders": ["fastest"]}, "unknown order 'fastest'"),
         ({"backend": "cuda"}, "unknown backend 'cuda'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, message):
+def test_invalid_arguments_are_refused(options, message):
     with pytest.raises(gx.GraphaxError, match=message):
         alphagrad.compare(f, np.ones(3), 2, **options)

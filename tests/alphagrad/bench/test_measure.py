@@ -79,7 +79,7 @@ def interrupted():
     raise KeyboardInterrupt
 
 
-def test_an_interruption_gives_what_there_is():
+def test_an_interruption_gives_the_results_so_far():
     calls = []
 
     def second_time():
@@ -103,7 +103,7 @@ def test_an_interruption_while_preparing():
     assert benchmark.interrupted
 
 
-def test_wrong_results_are_told(monkeypatch):
+def test_wrong_results_are_reported(monkeypatch):
     monkeypatch.setattr(measure, "exact_entries", lambda case: [np.ones(4)])
     rows = quick().run([CASE], [fake("nan", nothing, lambda count: [np.full(4, np.nan)])])
     report = BenchmarkReport(Machine.here(1), "alphagrad bench", tuple(rows))

@@ -23,12 +23,12 @@ def test_the_paper_has_orders_for_graphs_that_are_ours(name):
 @pytest.mark.parametrize(
     ("order", "name", "reason"),
     [
-        ("paper", "random_g", "the paper's graph is another one"),
+        ("paper", "random_g", "the paper's graph differs from ours"),
         ("paper", "BatchedTransformer", "the paper has no order"),
         ("best", "EnzymeReaction", "alphagrad search EnzymeReaction finds one"),
     ],
 )
-def test_orders_that_there_are_not(order, name, reason):
+def test_missing_orders(order, name, reason):
     with pytest.raises(Unavailable, match=reason):
         order_of(order, (TASKS | UNSEEN)[name])
 
@@ -40,7 +40,7 @@ def test_the_best_order_serves_other_sizes():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("quickest", "unknown order 'quickest'; it is one of: .*paper, best"), ("no.json", "there is no order file")],
+    [("quickest", "unknown order 'quickest'; choose one of: .*paper, best"), ("no.json", "there is no order file")],
 )
 def test_names_that_are_no_order(name, message):
     with pytest.raises(GraphaxError, match=message):

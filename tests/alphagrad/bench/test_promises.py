@@ -17,7 +17,7 @@ def row(contender, median=1.0, **rest):
 
 
 class Fixed:
-    """A benchmark of times that are known."""
+    """A benchmark with fixed times."""
 
     interrupted = False
 
@@ -33,7 +33,7 @@ class Fixed:
     "name", [name if name in QUICK_TO_COMPILE else pytest.param(name, marks=pytest.mark.slow) for name in TASKS]
 )
 def test_accuracy(name):
-    """The promise itself, for every task with the presets and with the orders that ship."""
+    """The promise holds for every task, with the presets and with the orders that ship."""
     benchmark = Benchmark(Effort(1, 1.0), lambda text: None)
     findings = check(PROMISES["accuracy"], [TASKS[name]], benchmark)
     assert {each.contender for each in findings} >= {"fwd/auto", "rev/auto", "markowitz/auto", "best/auto", "auto/xla"}

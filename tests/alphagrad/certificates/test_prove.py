@@ -1,4 +1,4 @@
-"""A certificate must never exceed the optimum: brute force over small graphs of single numbers."""
+"""Certificates never exceed the optimum, which is found by brute force for small graphs of single numbers."""
 
 from dataclasses import replace
 from functools import cache
@@ -26,7 +26,7 @@ graphs = st.one_of(scalar_graphs(7), scalar_graphs(7, ("values",)), scalar_graph
 
 
 def optimum(graph: ScalarGraph) -> int:
-    """The least cost of all orders; what is left depends on the set of vertices eliminated alone."""
+    """The least cost of all orders. The remaining graph depends only on the set of eliminated vertices."""
 
     @cache
     def least(eliminated: frozenset[int]) -> int:
@@ -86,7 +86,7 @@ def test_reductions_keep_the_bound(graph, counting):
 @given(graph=graphs, counting=countings, shuffle=st.randoms(use_true_random=False))
 @settings(thorough, max_examples=150)
 def test_conditional_cuts_bound_what_is_spent(graph, counting, shuffle):
-    """With any part of the truth about the others, and never less with more of it."""
+    """This holds for any subset of the relations to other vertices, and more relations never lower the bound."""
     note(graph.edges)
     state = ScalarGraph(graph, counting)
     cuts = ConditionalCuts(state.copy())
@@ -166,7 +166,7 @@ def test_a_vertex_that_holds_two_apart_is_left_to_the_search():
 
 
 def test_a_solution_cut_short_does_not_end_the_proof(monkeypatch):
-    """An order from an integer program whose time was up was taken for its optimum."""
+    """Once, an order from an integer program that ran out of time was mistaken for its optimum."""
     solve = ScenarioProgram.solve
 
     def cut_short(program, seconds, integral):

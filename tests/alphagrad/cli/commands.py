@@ -1,10 +1,10 @@
-"""The command line as tests call it, and a module for it to find functions in."""
+"""The command line as tests call it, and a module with functions for it."""
 
 from typer.testing import CliRunner
 
 from alphagrad.cli.app import app
 
-# Functions of users, right and wrong.
+# Users' functions, valid and invalid.
 OWN_MODULE = """
 import jax.numpy as jnp
 import numpy as np

@@ -25,13 +25,13 @@ from alphagrad.finders.budget import Budget
 from .commands import OWN_MODULE, alphagrad, answered
 
 FEW = ("--evaluations", "2000")
-# Enough to find better orders than `auto`.
+# A budget that suffices to find better orders than `auto`.
 MORE = ("--evaluations", "20000")
 
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
-    """A folder of the user's with a module and some files; nothing outside it is written to."""
+    """A user's folder with a module and some files. Nothing outside of it is written to."""
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -47,7 +47,7 @@ def _folder(tmp_path, monkeypatch):
 
 
 def used(lines):
-    """What the printed lines of Python give."""
+    """The result of the printed lines of Python."""
     space = {}
     for line in lines[:-1]:
         exec(line, space)
@@ -63,7 +63,7 @@ HEAVY = ("jax", "numpy", "numba", "llvmlite", "equinox", "matplotlib", "rich")
 
 
 def test_help_comes_at_once():
-    """Without whatever takes long to import; `benchmarks/command_line.py` has the times."""
+    """The help imports no slow packages; `benchmarks/command_line.py` measures the time."""
     script = (
         "import contextlib, sys; from alphagrad.__main__ import main\n"
         f"for name in ('', *{list(EXAMPLES)}):\n"
@@ -88,7 +88,7 @@ def test_every_command_has_examples_and_they_can_be_read():
             assert group.commands[name].make_context(name, words).params
 
 
-# What is drawn, written or limited differs from command to command, and so does its help.
+# The help of these options differs between commands, because they draw, write or limit different things.
 OWN_HELP = {"--plot", "--save", "--out", "--seconds", "--minimize", "--counting"}
 
 
@@ -99,7 +99,7 @@ def test_options_are_the_same_in_all_commands():
         assert {"--json", "--quiet"} <= set(options), name
         for flag, option in options.items():
             known = seen.setdefault(flag, option)
-            # Typer 0.27 would take it for the name of the option, in capitals.
+            # Typer 0.27 would mistake it for the name of the option, in capitals.
             assert str(option.metavar).lower() != option.name, (name, flag)
             assert option.is_flag == known.is_flag, (name, flag)
             assert option.metavar == known.metavar or flag in ("--counting", "--out"), (name, flag)
@@ -134,7 +134,7 @@ def test_version():
     assert re.fullmatch(r"alphagrad \d+(\.\w+)+\n", answered("--version"))
 
 
-def test_a_reader_that_has_gone_is_no_failure():
+def test_a_closed_pipe_is_no_failure():
     command = f"{sys.executable} -m alphagrad tasks --json | true; echo ${{PIPESTATUS[0]}}"
     answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert (answer.stdout, answer.stderr) == ("141\n", "")
@@ -166,7 +166,7 @@ def test_missing_packages_are_named(absent, command):
     assert "pip install 'graphax-alphagrad[search]'" in answer.stderr
 
 
-def test_a_broken_package_is_not_taken_for_a_missing_one():
+def test_a_broken_package_is_not_reported_as_missing():
     script = (
         "import sys, types; sys.modules['numba'] = types.ModuleType('numba')\n"
         "sys.argv = ['alphagrad', 'search', 'MLP']\n"
@@ -177,7 +177,7 @@ def test_a_broken_package_is_not_taken_for_a_missing_one():
     assert answer.stderr.startswith("alphagrad: cannot import name")
 
 
-def test_main_speaks_of_warnings_in_one_line(monkeypatch, capsys):
+def test_main_prints_warnings_in_one_line(monkeypatch, capsys):
     import warnings
 
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
@@ -189,7 +189,7 @@ def test_main_speaks_of_warnings_in_one_line(monkeypatch, capsys):
     assert warnings.formatwarning("odd", UserWarning, "file", 1) == "alphagrad: odd\n"
 
 
-def test_no_arguments_are_answered_with_help():
+def test_no_arguments_print_the_help():
     assert answered() == answered("--help")
 
 
@@ -261,13 +261,13 @@ def test_the_function_of_a_task_needs_no_arguments():
     assert answered("search", "alphagrad.tasks.equations:human_heart_dipole", *FEW).startswith("78 vertices")
 
 
-def test_nothing_to_eliminate_is_answered():
+def test_nothing_to_eliminate_is_no_error():
     lines = answered("search", "mine:same", "--args", "mine:one", "--certified").splitlines()
     assert "optimal" in "\n".join(lines)
     assert float(used(lines[-3:])(2.0)) == 1.0
 
 
-def test_json_is_all_there_is():
+def test_json_is_the_only_output():
     result = alphagrad("search", "RobotArm_6DOF", "--counting", "raw", "--certified", "--json")
     assert result.stderr == ""
     found = json.loads(result.stdout)
@@ -297,7 +297,7 @@ def test_a_saved_order_is_started_from():
     assert again["value"] == best["value"]
 
 
-def test_better_orders_on_record_are_told():
+def test_better_orders_on_record_are_mentioned():
     best = json.loads(answered("search", "DoublePendulum", *MORE, "--json"))["value"]
     text = answered("search", "DoublePendulum", "--method", "presets")
     assert f"A better order is on record, with {best}. --resume starts from it.\n" in text
@@ -339,7 +339,7 @@ def test_progress_is_shown_on_terminals_only():
 @pytest.mark.parametrize(
     ("quiet", "said"), [(False, "preparing the search (compiled once per installation)…\n"), (True, "")]
 )
-def test_slow_compilation_is_told(quiet, said, monkeypatch, capsys):
+def test_slow_compilation_is_announced(quiet, said, monkeypatch, capsys):
     monkeypatch.setattr(progress_line, "NOTICE_AFTER", 0.01)
     monkeypatch.setattr(progress_line, "warm_up", lambda method: time.sleep(0.2))
     with progress_line.ProgressLine(Budget(), quiet) as line:
@@ -362,7 +362,7 @@ def test_table():
     assert "optimal" in text
     assert "folded" not in text
     assert "not to be compared" not in text
-    assert "compared with it: MLP\n" in answered("table", "MLP", "--budget", "0.1", "--counting", "raw")
+    assert "not comparable: MLP\n" in answered("table", "MLP", "--budget", "0.1", "--counting", "raw")
     assert "raw" not in answered("table", "EnzymeReaction", "--budget", "0.2", "--counting", "folded")
 
 
@@ -393,9 +393,9 @@ def test_an_interruption_with_nothing_found_is_one():
 
 @pytest.mark.slow
 def test_ctrl_c_during_a_proof():
-    """The solver goes on for a while, which once ended the process by an abort."""
-    answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles, if that has not been done
-    # Nobody has proven its folded counts yet.
+    """The solver continues for a while, which once aborted the process."""
+    answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles first, if necessary
+    # Its folded counts are not proven yet.
     command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--certified", "--no-record", "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -1,4 +1,4 @@
-"""Whatever cannot be done is answered in one line that says why, and what to do instead."""
+"""Invalid requests lead to one line that says why, and what to do instead."""
 
 import sys
 
@@ -11,18 +11,18 @@ from .commands import OWN_MODULE, alphagrad
 LIMIT = "--iterations 1"
 BAD = {
     "search RoeFlux1d": "did you mean RoeFlux_1d",
-    "search RoeFlux_1d --args mine:make_args": "--args is for module:function",
+    "search RoeFlux_1d --args mine:make_args": "--args is only for module:function",
     "search absent:f": "cannot import absent: ModuleNotFoundError: No module named 'absent'; run alphagrad in",
     "search mine.py:f": "write mine",
     "search broken:f": "cannot import broken: ValueError: not today",
     "search leaving:f": "cannot import leaving: SystemExit: 3",
-    "search mine:absent": "mine has no absent; it has: jnp, np, f, make_args",
+    "search mine:absent": "mine has no absent; it contains: jnp, np, f, make_args",
     "search mine:number.real.absent": "mine has no number.real.absent",
     "search mine:number": "mine:number is float, not a function",
     "search mine:": "not of the form module:name",
     "search generated:": "such as generated:7",
     "search generated:x": "such as generated:7",
-    "search generated:7 --args mine:POINT": "--args is for module:function",
+    "search generated:7 --args mine:POINT": "--args is only for module:function",
     "search mine:f": "give --args module:make_args",
     "search mine:f --args make_args": "--args 'make_args' is not of the form module:name",
     "search mine:f --args mine:failing": "--args mine:failing cannot be called without arguments: RuntimeError: no",
@@ -79,8 +79,8 @@ BAD = {
     f"train ppo mine:f {LIMIT}": "give --args module:make_args",
     f"train ppo mine:absent {LIMIT}": "mine has no absent",
     f"train ppo mine:same --args mine:one {LIMIT}": "same has no vertices to eliminate",
-    f"train ppo EnzymeReaction --seed 4294967296 {LIMIT}": "a seed is less than 2**32",
-    f"train ppo EnzymeReaction --seeds 1,4294967296 {LIMIT}": "a seed is less than 2**32",
+    f"train ppo EnzymeReaction --seed 4294967296 {LIMIT}": "a seed must be less than 2**32",
+    f"train ppo EnzymeReaction --seeds 1,4294967296 {LIMIT}": "a seed must be less than 2**32",
     f"train ppo EnzymeReaction --seeds 1,1 {LIMIT}": "--seeds 1,1: give different whole numbers",
     f"train ppo EnzymeReaction --seeds 1,a {LIMIT}": "--seeds 1,a: give different whole numbers",
     f"train ppo EnzymeReaction --counting odd {LIMIT}": "one of: folded, raw",
@@ -91,7 +91,7 @@ BAD = {
     f"train ppo EnzymeReaction --results file {LIMIT}": "it is a file; name a folder",
     f"train ppo EnzymeReaction --set environments {LIMIT}": "write name=value, such as environments=64",
     f"train ppo EnzymeReaction --set =4 {LIMIT}": "write name=value",
-    f"train ppo EnzymeReaction --set odd=4 {LIMIT}": "there is no field odd; there are: environments, minibatches",
+    f"train ppo EnzymeReaction --set odd=4 {LIMIT}": "there is no field odd; the fields are: environments, minibatches",
     f"train ppo EnzymeReaction --set clip.odd=4 {LIMIT}": "there is no field clip.odd",
     f"train ppo EnzymeReaction --set policy_network=4 {LIMIT}": "policy_network.layers",
     f"train ppo EnzymeReaction --set environments=many {LIMIT}": "'many' is not a whole number",
@@ -111,7 +111,7 @@ BAD = {
     "play EnzymeReaction --agent absent": "absent is not the folder of a training run",
     "show RoeFlux1d": "did you mean RoeFlux_1d",
     "show": "Missing argument",
-    "show RoeFlux_1d --order odd": "unknown order 'odd'; it is one of: best, auto, fwd",
+    "show RoeFlux_1d --order odd": "unknown order 'odd'; choose one of: best, auto, fwd",
     "show RoeFlux_1d --order absent.json": "no order file 'absent.json'",
     "show RoeFlux_1d --order junk.json": "'junk.json' is not a saved order",
     "show RoeFlux_1d --order other.json": "made for the graph another",
@@ -136,8 +136,8 @@ BAD = {
     "bench --batch ,": "give whole numbers",
     "bench MLP --scale 1.5": "--scale 1.5: give whole numbers",
     "bench RoeFlux_1d --scale 16": "RoeFlux_1d has no sizes to multiply",
-    "bench --backend cuda": "unknown backend 'cuda'; it is one of: auto, native, xla",
-    "bench --orders quick": "unknown order 'quick'; it is one of: ",
+    "bench --backend cuda": "unknown backend 'cuda'; choose one of: auto, native, xla",
+    "bench --orders quick": "unknown order 'quick'; choose one of: ",
     "bench --orders no.json": "there is no order file 'no.json'",
     "bench --peers tapenade": "unknown peer 'tapenade'",
     "bench --dtype float16": "float16",
@@ -145,10 +145,10 @@ BAD = {
     "bench --seconds inf": "--seconds inf: it must be more than zero",
     "bench --threads -1": "--threads -1: it must be more than zero",
     "bench --check speed": "speed",
-    "bench --check accuracy --batch 2": "--check has batches and sizes of its own",
-    "bench --figures --batch 2": "--figures has batches and sizes of its own",
+    "bench --check accuracy --batch 2": "--check sets batches and sizes",
+    "bench --figures --batch 2": "--figures sets batches and sizes",
     "bench --save b.txt": "--save b.txt: give it a name that ends in .json",
-    "bench --save no/b.json": "there is no folder no; make it, or name another",
+    "bench --save no/b.json": "there is no folder no; create it, or name another",
     "bench --plot b.doc": "--plot b.doc: give it a name that ends in .png or .svg or .pdf",
 }
 

@@ -57,7 +57,7 @@ def test_progress_and_silence(monkeypatch):
     assert bench(*few, "--quiet").stderr == ""
 
 
-def test_ctrl_c_prints_what_is_there(monkeypatch):
+def test_ctrl_c_prints_the_results_so_far(monkeypatch):
     def interrupted(calls, seconds, repeat, limit, tick):
         for name in calls:
             seconds[name].append(1e-3)
@@ -68,7 +68,7 @@ def test_ctrl_c_prints_what_is_there(monkeypatch):
     assert result.exit_code == 130
     assert result.stderr == "alphagrad: interrupted; nothing was saved\n"
     assert "1.000" in result.stdout
-    assert "Interrupted; this is what there was." in result.stdout
+    assert "Interrupted; these are the measurements so far." in result.stdout
 
 
 def test_ctrl_c_while_errors_are_computed(monkeypatch):
@@ -81,7 +81,7 @@ def test_ctrl_c_while_errors_are_computed(monkeypatch):
     assert "batch 3" not in result.stdout
 
 
-def test_an_interrupted_run_goes_on(monkeypatch, tmp_path):
+def test_an_interrupted_run_continues(monkeypatch, tmp_path):
     command = ("EnzymeReaction", "--batch", "1,2,3", "--repeat", "2", "--orders", "rev", "--peers", "none")
     usual, batches = measure.take_turns, []
 
@@ -99,7 +99,7 @@ def test_an_interrupted_run_goes_on(monkeypatch, tmp_path):
     stopped = bench(*command, "--save", "b.json", "--quiet")
     assert stopped.exit_code == 130
     assert stopped.stderr == (
-        "alphagrad: interrupted; the cases that are complete are in b.json, and the same command resumes the run\n"
+        "alphagrad: interrupted; completed cases are in b.json, and the same command resumes the run\n"
     )
     kept = json.loads((tmp_path / "b.json").read_text())
     assert kept["interrupted"]
@@ -136,7 +136,7 @@ def test_checks(monkeypatch, kept, code):
 
 
 def test_one_thread():
-    """XLA reads its limit when it starts, so this needs a process of its own."""
+    """XLA reads its limit when it starts, so this needs a separate process."""
     script = (
         "import sys; from alphagrad.cli import bench as b; b._limit_threads(1)\n"
         "import graphax.native as n; print(n.set_threads(5)); b._limit_threads(2); print(n.set_threads(5))"
@@ -162,7 +162,7 @@ def test_a_function_of_the_users(tmp_path, monkeypatch):
     ("arguments", "message"),
     [
         (("benched:f", "--figures"), "--figures, --scale and --check are for tasks"),
-        (("EnzymeReaction", "--args", "benched:make_args"), "--args and --argnums are for a function of yours"),
+        (("EnzymeReaction", "--args", "benched:make_args"), "--args and --argnums are only for your own functions"),
     ],
 )
 def test_options_of_tasks_and_of_functions(arguments, message):

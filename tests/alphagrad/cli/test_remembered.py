@@ -1,4 +1,4 @@
-"""Graphs of tasks on disk: the same as traced, read without JAX, and traced again where a file is damaged."""
+"""Graphs of tasks on disk equal traced ones, are read without JAX, and are traced again if a file is damaged."""
 
 import pickle
 import subprocess

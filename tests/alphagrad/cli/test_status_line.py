@@ -1,4 +1,4 @@
-"""Lines about work that takes long, where stderr is not a terminal."""
+"""Status lines of long work, if stderr is not a terminal."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from alphagrad.policy.training import course
 
 from .commands import alphagrad
 
-# Seconds that stand for a minute.
+# The seconds that replace a minute in tests.
 MINUTE = 0.02
 
 
@@ -21,7 +21,7 @@ def _short_minutes(monkeypatch):
     monkeypatch.setattr(status_line, "EVERY", MINUTE)
 
 
-def test_lines_come_while_nothing_is_told(capsys):
+def test_lines_appear_without_news(capsys):
     with StatusLine() as line:
         line.show("compiling…")
         time.sleep(1.2)
@@ -61,7 +61,7 @@ COMMANDS = {
     SHORT: "best ",
     # Long enough to work on a proof.
     ("search", "RoeFlux_1d", "--budget", "2.1", "--no-record"): "of 2.1 s",
-    # Not one with a proof on record, at which a search ends at once.
+    # A task without a proof on record, because a search with one ends at once.
     ("table", "random_g", "--budget", "0.2", "--counting", "raw"): "random_g, raw: best ",
     ("bench", "EnzymeReaction", "--batch", "2", "--repeat", "2", "--orders", "rev", "--peers", "none"): "compiling ",
     ("train", "ppo", "EnzymeReaction", "--iterations", "1"): "compiling an iteration",
@@ -75,7 +75,7 @@ def slow_training(trainer, *args, **options):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_commands_say_how_they_stand(command, monkeypatch, tmp_path):
+def test_commands_report_their_status(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(training.Trainer, "train", slow_training)
     told = alphagrad(*command)
@@ -92,7 +92,7 @@ def test_data_are_apart_from_lines():
     assert json.loads(told.stdout)
 
 
-def test_training_the_policy_says_how_it_stands(monkeypatch, capsys, tmp_path):
+def test_training_the_policy_reports_its_status(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(course.Training, "_imitate", lambda self, network: time.sleep(5 * MINUTE))
     monkeypatch.setattr(course.Training, "_play", lambda self, network: self._announce("games: step 1 of 2…"))
     course.main(["--folder", str(tmp_path)])

@@ -60,7 +60,7 @@ def setting_options(agent):
 
 
 def training_of(agent, *arguments):
-    """With the paper's network, which is not so good that it has finished after one iteration."""
+    """Train the paper's network, which does not finish after a single iteration."""
     return ("train", agent, *arguments, "--preset", "paper", *setting_options(agent))
 
 
@@ -105,7 +105,7 @@ def test_results_are_written(enzymes):
     assert "--set network.heads=2" in found["command"]
 
 
-def test_a_finished_run_is_told_again(enzymes):
+def test_a_finished_run_is_reported_again(enzymes):
     place, command, text = enzymes
     assert answered(*command, "--folder", place / "run").splitlines()[:3] == text.splitlines()[:3]
 
@@ -192,9 +192,9 @@ def test_hints_and_undoing():
     assert "the cheapest now is 3, for 1\n" in text
     assert "there is nothing to undo\n" in text
     assert "3 is eliminated, for 1\n" in text
-    assert "'3' is not a vertex that is there; type the number" in text
+    assert "'3' is not a remaining vertex; type the number" in text
     assert "3 is back\n" in text
-    assert "'odd' is not a vertex" in text
+    assert "'odd' is not a remaining vertex" in text
     assert text.endswith("you leave with 6 vertices to go; cost so far 11\n")
 
 
@@ -224,7 +224,7 @@ def test_own_functions_can_be_played():
 
 
 def finished(trainer, seed, folder, **options):
-    """Instead of training: the options it gets, through the progress line."""
+    """Replace training, and report the options through the progress line."""
     orders = folder / "orders"
     orders.mkdir(parents=True)
     name, graph = trainer.names[0], trainer.games.graphs[0]

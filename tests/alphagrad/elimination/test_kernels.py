@@ -48,7 +48,7 @@ def test_counts_are_those_of_the_plan_on_tasks(name):
 
 
 def links(net):
-    """The neighbours of every node, as the linked lists have them."""
+    """The neighbours of every node, according to the linked lists."""
     lists = []
     for following, end in ((kernels.NEXT_IN, kernels.SOURCE), (kernels.NEXT_OUT, kernels.TARGET)):
         for node in range(len(net.mark)):
@@ -83,7 +83,7 @@ def test_undoing_gives_the_graph_back(graph, shuffle):
 @given(graph=scalar_graphs(), shuffle=st.randoms(use_true_random=False))
 @settings(relaxed, max_examples=30)
 def test_the_state_after_a_set_of_scalars_depends_on_the_set(graph, shuffle):
-    """Known numbers apart, whose products are rounded in the order in which they are taken."""
+    """Except for known numbers, whose products are rounded in the order of multiplication."""
     problem = Problem(graph, Objective())
     digests = set()
     for _ in range(3):
@@ -109,7 +109,7 @@ def test_random_numbers_lie_where_they_should():
 
 
 def test_a_cache_that_names_types_of_another_version_is_empty(tmp_path):
-    """Kernels are cached next to their source, where an older version may have left its own."""
+    """Kernels are cached next to their source, where an older version may have left kernels."""
 
     def gone():
         raise ModuleNotFoundError("No module named 'alphagrad.kernels'")

@@ -41,7 +41,7 @@ def nested(y, p):
 
 
 def scalar(x, p):
-    """Every value of the body is one number, so it is proven optimal by certificates of its own."""
+    """A loop whose body has only scalars, so that certificates prove its order optimal."""
 
     def step(c, _):
         a, b = c
@@ -120,7 +120,7 @@ def test_the_same_seed_gives_the_same_orders_of_bodies(name):
     assert found(name, seed=3).order == found(name, seed=3).order
 
 
-def test_a_search_goes_on_from_orders_of_bodies():
+def test_a_search_continues_from_orders_of_bodies():
     known = found("two", seed=1)
     again = found("two", start=known.order, budget=Budget(evaluations=1), method="windows")
     assert again.value <= known.value
@@ -151,8 +151,8 @@ def test_every_objective_is_minimised(minimize):
 
 
 @pytest.mark.parametrize("method", ["auto", "presets", "exact", "anneal"])
-def test_nothing_is_proven_of_a_graph_with_loops(method):
-    """Kernels count products with a loop one by one, which is more than they cost together."""
+def test_nothing_is_proven_about_a_graph_with_loops(method):
+    """Kernels count products with a loop one by one, which is more than their joint cost."""
     result = found("end", method=method)
     assert result.bound == 0
     assert result.stopped != "optimal"

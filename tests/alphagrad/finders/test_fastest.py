@@ -16,7 +16,7 @@ MODEL = CostModel("float32", {"arithmetic": 1.0, "memory": 0.0, "spill": 0.0, "e
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A model that is known, and a clock by which the order that is tried second is the fastest."""
+    """A fixed model, and a clock for which the second measured order is the fastest."""
     asked = []
 
     def measured(calls, repeat, limit):
@@ -37,7 +37,7 @@ def test_the_clock_decides(clock):
     assert {"fwd", "rev", "markowitz"} <= {c.order.finder for c in timed}
     assert result.cost == result.graph.cost(result.order)
     assert -1 <= result.rank_correlation <= 1
-    # What is measured first is what the model likes best.
+    # The order that the model ranks first is measured first.
     predicted = [c.predicted for c in result.candidates]
     assert min(predicted) in [c.predicted for c in timed]
 
@@ -45,7 +45,7 @@ def test_the_clock_decides(clock):
 def test_the_result_as_text_and_as_data(clock):
     result = search(TASKS["PropaneCombustion"], minimize="runtime", budget=0.3)
     assert "measured ns a point" in str(result)
-    assert "rank correlation of model and clock" in str(result)
+    assert "rank correlation of predicted and measured times" in str(result)
     data = json.loads(json.dumps(result.as_dict()))
     assert data["nanoseconds_per_point"] == pytest.approx(result.nanoseconds)
     assert len(data["candidates"]) == len(result.candidates)
@@ -101,7 +101,7 @@ def test_wrong_axes(axes):
 
 
 def test_an_interrupted_search_is_not_followed_by_others(clock, monkeypatch):
-    """Ctrl-C ended one of eight searches only."""
+    """Once, Ctrl-C ended only one of eight searches."""
     runs, usual = [], fastest.run
 
     def interrupted(*args):

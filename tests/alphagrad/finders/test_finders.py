@@ -1,4 +1,4 @@
-"""Every finder: valid orders, never worse than its start, the same again with the same seed."""
+"""Every finder gives valid orders, never worse than its start, and the same ones with the same seed."""
 
 from itertools import islice
 
@@ -19,7 +19,7 @@ from ...graphax.scalar_graphs import EDGES, scalar_graph, scalar_graphs
 from ..graphs import optimum, program_graphs
 
 relaxed = settings(deadline=None, print_blob=True)
-# How many steps each finder is given; a beam needs as many as there are vertices.
+# The number of steps for each finder. A beam needs as many as there are vertices.
 STEPS = {"beam": 200, "policy+beam": 200, "greedy": 12}
 
 
@@ -42,7 +42,7 @@ def test_orders_are_valid_and_no_worse_than_the_start(name, task):
 
 @pytest.mark.parametrize("name", FINDERS)
 def test_the_same_seed_takes_the_same_steps(name):
-    """Also if one of the two knows all structures already and the other is interrupted to learn them."""
+    """This also holds if one run knows all structures already and the other is interrupted to learn them."""
     graph = TASKS["RoeFlux_3d"].graph()
     known, fresh = (Problem(graph, Objective()) for _ in range(2))
     first = orders(name, known)
@@ -53,7 +53,7 @@ def test_the_same_seed_takes_the_same_steps(name):
 
 
 def test_orders_with_too_much_fill_are_passed_over(monkeypatch):
-    """They ended a search; now a search starts from the others, and says so if there are none."""
+    """A search skips such orders and starts from the others. If there are none, the error says so."""
     monkeypatch.setattr("alphagrad.elimination.problem.LARGEST_LOG", 400)
     problem = Problem(TASKS["RoeFlux_1d"].graph(), Objective())
     problem.net = problem._new_net(400)
@@ -73,7 +73,7 @@ def test_prices_are_of_one_type(reference):
 @given(graph=program_graphs(steps=14))
 @settings(relaxed, max_examples=25)
 def test_a_walk_knows_its_total(graph):
-    """What the windows add up to is what the whole order costs, whatever the structures do."""
+    """The sum over the windows equals the cost of the whole order, for all structures."""
     problem = Problem(graph, Objective("weighted", "folded", (1.0, 0.25)))
     if problem.size < 2:
         return
@@ -100,7 +100,7 @@ def test_exact_search_finds_and_proves_the_optimum(minimize, counting, graph):
 
 
 def test_copies_are_free_so_nothing_is_forced_next_to_them():
-    """A vertex with one neighbour on each side was eliminated at once, at the price of one, where waiting is free."""
+    """Once, a vertex with one neighbour on each side was eliminated immediately for 1, although waiting is free."""
     copy, values = EDGES["copy"], EDGES["values"]
     edges = {(1, 0): values, (2, 1): copy, (3, 2): values, (3, 1): values, (4, 3): copy, (5, 4): values, (5, 2): copy}
     graph = scalar_graph(1, 4, 1, edges)

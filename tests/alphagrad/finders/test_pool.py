@@ -76,7 +76,7 @@ def test_a_worker_of_our_own_that_dies_is_replaced():
     assert result.order == expected.order
 
 
-def test_what_others_found_survives_the_death_of_a_given_pool():
+def test_results_of_others_survive_the_death_of_a_given_pool():
     with processes(2) as given:
         list(given.map(time.sleep, [0.01] * 2))
         found = []

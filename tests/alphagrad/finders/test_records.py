@@ -1,4 +1,4 @@
-"""Records: only ever improved, safe for many processes, never a wrong order."""
+"""Records only improve, are safe for many processes, and never hold a wrong order."""
 
 import json
 import multiprocessing
@@ -49,7 +49,7 @@ def test_a_shelf_only_gets_better(tmp_path):
         records.write(tmp_path, made_by(order))
         costs.append(records.read(tmp_path, graph, Objective()).cost)
     assert costs == sorted(costs, reverse=True)
-    assert len(list(tmp_path.rglob("*.json"))) == 2  # the best, and the worse one that came last and is not looked at
+    assert len(list(tmp_path.rglob("*.json"))) == 2  # the best, and the worse one that came last and is not read
 
 
 def test_records_are_kept_apart_by_objective_and_graph(tmp_path):
@@ -106,14 +106,14 @@ def test_a_stranger_among_the_records_is_set_aside(tmp_path):
 def test_a_folder_that_cannot_be_written_to_is_no_failure(tmp_path, monkeypatch):
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "locked"))
     (tmp_path / "locked").mkdir(mode=stat.S_IREAD | stat.S_IEXEC)
-    with pytest.warns(RecordWarning, match="not kept"):
+    with pytest.warns(RecordWarning, match="could not be kept"):
         alphagrad.search(TASKS["BlackScholes"], budget=FEW)
 
 
 def test_a_cache_that_is_a_file_is_no_failure(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ALPHAGRAD_CACHE", str(tmp_path / "file"))
-    with pytest.warns(RecordWarning, match="not kept"):
+    with pytest.warns(RecordWarning, match="could not be kept"):
         alphagrad.search(TASKS["BlackScholes"], minimize=(1.0, 0.123), budget=FEW)
 
 
@@ -147,7 +147,7 @@ def test_many_processes_may_write_at_once(tmp_path):
 @pytest.mark.parametrize("simplify", [False, True])
 @pytest.mark.parametrize("counting", ["raw", "folded"])
 def test_the_best_known_orders_ship(name, counting, simplify):
-    """And hold what they say: reading one counts its order again."""
+    """They are consistent, because reading a record counts its order again."""
     graph = TASKS[name].graph(simplify=simplify)
     order = records.read(records.shipped_shelf(), graph, Objective.of("multiplications", counting))
     assert order is not None
@@ -156,7 +156,7 @@ def test_the_best_known_orders_ship(name, counting, simplify):
 
 
 def test_what_ships_is_never_moved(tmp_path, monkeypatch):
-    """An objective that was made wrongly set shipped records aside."""
+    """Once, a wrongly constructed objective made the package move shipped records."""
     monkeypatch.setattr(records, "shipped_shelf", lambda: tmp_path)
     result = found("rev", "PropaneCombustion")
     path = records.write(tmp_path, result)

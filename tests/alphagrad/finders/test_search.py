@@ -106,7 +106,7 @@ def test_progress_is_reported():
 
 
 @pytest.mark.parametrize("function", [lambda x: x * 2.0, lambda x: x, lambda x: jnp.floor(x), lambda x: 3.0])
-def test_nothing_to_eliminate_is_answered(function):
+def test_nothing_to_eliminate_is_no_error(function):
     result = alphagrad.search(function, 1.5)
     assert result.optimal
     assert result.order.vertices == ()
@@ -140,7 +140,7 @@ def test_missing_names_are_attribute_errors():
         alphagrad.serach  # noqa: B018
 
 
-# What is promised of the paper's tasks, in evaluations: 100,000 take less than a second on one core.
+# The promises for the paper's tasks, in evaluations: 100,000 take less than a second on one core.
 SECOND = Budget(evaluations=100_000)
 
 
@@ -195,7 +195,7 @@ def test_numbers_in_a_result_are_plain():
 
 
 def test_eight_threads_search_and_run_what_they_found():
-    """As many searches side by side find what one finds alone, and their orders run as kernels of their own."""
+    """Concurrent searches find the same as a single search, and their orders run as separate kernels."""
 
     def function(constant):
         return lambda x, y: (jnp.sin(constant * x * y) / (x + y), jnp.exp(x) * y * constant, jnp.tanh(x - y))

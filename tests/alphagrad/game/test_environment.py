@@ -23,7 +23,7 @@ def graph():
 
 def test_gymnasium_accepts_it(graph):
     with warnings.catch_warnings():
-        # The upper bound of the sizes of blocks is infinite, which the checker finds worth a word.
+        # The checker warns because the upper bound of block sizes is infinite.
         warnings.filterwarnings("ignore", message=".*Box observation space maximum value is infinity.*")
         check_env(VertexEnvironment(graph), skip_render_check=True)
 

@@ -1,4 +1,4 @@
-"""Features say what eliminating a vertex costs and what it does to others."""
+"""Features describe the cost of eliminating a vertex, and the effect on other vertices."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def column(position, name):
     return np.asarray(look(*position))[:, AT[name]]
 
 
-def test_what_is_gone_has_no_features(position):
+def test_eliminated_vertices_have_no_features(position):
     alive = np.asarray(legal_actions(*position))
     found = np.asarray(look(*position))
     assert np.all(found[~alive] == 0)
@@ -38,7 +38,7 @@ def test_what_is_gone_has_no_features(position):
 
 
 def test_effects_are_those_of_eliminating_the_vertex(position):
-    """Between scalars, what prices change by is exact; so are edges that are created and those that are merged."""
+    """Between scalars, the changes of prices and the numbers of created and merged edges are exact."""
     tables, state = position
     unit = float(tables.reference) / (UNITS * int(np.sum(tables.intermediate)))
     for vertex in np.flatnonzero(legal_actions(tables, state)).tolist():

@@ -41,10 +41,10 @@ from ..graphs import program_graphs
 
 relaxed = settings(deadline=None, print_blob=True)
 KINDS = [(counting, minimize) for counting in ("raw", "folded") for minimize in ("multiplications", "operations")]
-# Room for the random graphs, so that all of them share one compiled program.
+# Sizes that hold all random graphs, so that they share one compiled program.
 ROOM = Sizes(inputs=8, intermediates=24, outputs=12, structures=512)
 
-# Unlike other programs in tests this one runs for long.
+# Unlike other programs in tests, this one runs for long, so it is optimised.
 play_all = jax.jit(jax.vmap(play, (None, 0)), compiler_options={"xla_backend_optimization_level": 3})
 play_one = jax.jit(play)
 
@@ -60,7 +60,7 @@ def random_orders(size, count, seed=0):
 
 
 def fits_a_table(graph):
-    """A few random programs of arrays can take on thousands of structures, which games refuse."""
+    """Whether a game accepts a graph. A few random programs have thousands of structures, which games refuse."""
     try:
         return bool(sizes_of(graph))
     except AlphagradError:
@@ -68,12 +68,12 @@ def fits_a_table(graph):
 
 
 def padded(actions, room=ROOM):
-    """The actions, and then illegal ones."""
+    """The actions, followed by illegal ones."""
     return np.array([*actions, *([-1] * (room.intermediates - len(actions)))], np.int32)
 
 
 def remaining(graph, state, sizes):
-    """The edges of a last state by vertex numbers, as plans have them."""
+    """The edges of the last state by vertex numbers, as in plans."""
     edges, scale = np.asarray(state.edges), np.asarray(state.scale)
     outputs = sorted(number for number, vertex in graph.vertices.items() if vertex.kind == "output")
     known = dict(structures.closed_table(graph).numbered())

@@ -1,4 +1,4 @@
-"""A real browser without a window, and the pages it opens."""
+"""A headless browser, and the pages that it opens."""
 
 import shutil
 
@@ -15,7 +15,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 @pytest.fixture(scope="session")
 def driver():
-    """Chromium, driven by selenium; without either the tests are skipped."""
+    """Chromium, driven by selenium. Without either of them, the tests are skipped."""
     webdriver = pytest.importorskip(
         "selenium.webdriver", reason="selenium is not installed; it is in the dependency group test"
     )
@@ -39,7 +39,7 @@ def driver():
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """The page of a graph of `views`, made when it is first asked for."""
+    """The page of a graph of `views`, created on demand."""
     folder = tmp_path_factory.mktemp("pages")
     made = {}
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows is what the plans say, and it can be used by mouse and by keyboard."""
+"""The page in a real browser: it shows the numbers of the plans, and works with the mouse and the keyboard."""
 
 import os
 import random
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 class Browser:
-    """A page that is open, in the words of whoever looks at it."""
+    """An open page, from the point of view of its user."""
 
     def __init__(self, driver, path):
         self.driver = driver
@@ -149,7 +149,7 @@ def test_it_plays_and_pauses(opened, driver):
     assert len(page.gone()) < 5
 
 
-def test_pointing_tells_of_vertices_and_edges(opened):
+def test_pointing_shows_vertices_and_edges(opened):
     from selenium.webdriver import ActionChains
 
     view, page = opened("MLP")
@@ -207,17 +207,17 @@ def test_moves_can_be_undone_and_hints_asked_for(opened):
     best = min(view.replays, key=lambda replay: replay.cost.multiplications)
     first, second, *_ = best.order
     page.click("#hint")
-    assert f"The order “{best.name}” goes on with {first}." in page.one("#game-says").text
+    assert f"The order “{best.name}” continues with {first}." in page.one("#game-says").text
     assert "Cheapest now:" in page.one("#game-says").text
     assert "hinted" in page.one(f'[data-vertex="{first}"]').get_attribute("class")
     page.click(f'[data-vertex="{first}"] circle')
     assert page.gone() == {first}
     page.press("h")
-    assert f"goes on with {second}." in page.one("#game-says").text
+    assert f"continues with {second}." in page.one("#game-says").text
     other = next(v for v in view.graph.intermediates if v not in best.order.vertices[:5])
     page.play([other])
     page.press("h")
-    assert "You have left the way" in page.one("#game-says").text
+    assert "You have left the order" in page.one("#game-says").text
     page.click("#undo")
     assert page.gone() == {first}
     assert page.one("#game-says").text == f"{other} is back."
@@ -363,7 +363,7 @@ def test_everything_has_a_name(opened):
 
 @pytest.mark.skipif(SCREENSHOTS not in os.environ, reason=f"${SCREENSHOTS} names no folder to write screenshots to")
 def test_screenshots(opened):
-    """Pictures for the documents, of the paper's flux solver."""
+    """Take the pictures of the paper's flux solver for the documents."""
     import time
     from io import BytesIO
 
@@ -374,7 +374,7 @@ def test_screenshots(opened):
     page.driver.set_window_size(1440, 1290)
 
     def taken(name):
-        # What has just changed fades in.
+        # Changes fade in.
         time.sleep(0.7)
         picture = Image.open(BytesIO(page.driver.get_screenshot_as_png())).convert("RGB")
         picture.quantize(256, kmeans=3, dither=Image.Dither.NONE).save(folder / f"{name}.png", optimize=True)
@@ -394,7 +394,7 @@ def test_screenshots(opened):
 
 
 def test_the_page_explains_itself(opened):
-    """Symbols are inside of vertices, numbers below, and the legend has a sentence for each of its marks."""
+    """Symbols are inside vertices, numbers are below, and the legend has a sentence for each mark."""
     view, page = opened("RoeFlux_1d")
     assert "the lines from inputs to outputs are the Jacobian" in " ".join(page.one("#about").text.split())
     inside = page.driver.execute_script(

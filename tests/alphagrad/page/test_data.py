@@ -84,7 +84,7 @@ def check_algebra(graph, counting):
                 continue
             known = (1.0 if left.scale is None else first) * (1.0 if right.scale is None else second) * factor
             counted = product.multiplications if counting == "folded" else product.raw_multiplications
-            # A coefficient other than one does not rename, which raw counting does charge.
+            # A coefficient other than one is not a renaming, so raw counting charges it.
             if counting == "folded" or (known == 1 and first == second == 1):
                 assert (0 if if_scaled and abs(known) == 1 else multiplications) == counted
             assert additions == product.additions
@@ -117,7 +117,7 @@ def test_tables_of_any_graph_agree(graph):
     check_algebra(graph, "folded")
 
 
-def test_tables_that_are_too_large_are_said_to_be(monkeypatch):
+def test_tables_that_are_too_large_are_reported(monkeypatch):
     monkeypatch.setattr("alphagrad.page.algebra.MOST_ENTRIES", 50)
     data = page_data(view_of("MLP"))
     assert data["algebra"] == {"unavailable": "the structures of the graph have more than 50 products and sums"}

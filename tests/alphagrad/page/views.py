@@ -13,14 +13,14 @@ ORDERS = ("fwd", "rev", "markowitz", "preelim_rev")
 
 
 def five(x, y):
-    """Five vertices to eliminate, two outputs."""
+    """A function with five vertices to eliminate and two outputs."""
     a = jnp.sin(x * y)
     b = (jnp.exp(a) + x) * y
     return b * a, b / y
 
 
 def lorenz(y, p):
-    """A loop between other values; its body has more vertices than what is around it."""
+    """A loop between other values. Its body has more vertices than the graph around it."""
 
     def step(y, _):
         a, b, c = y

@@ -22,7 +22,7 @@ def results():
 
 
 def drawn(axes):
-    """The lines with names: their places and heights, by the name up to the comma."""
+    """The points of all named lines, by the name up to the comma."""
     named = {line.get_label().partition(",")[0]: line for line in axes.lines if not line.get_label().startswith("_")}
     return {name: (list(line.get_xdata()), list(line.get_ydata())) for name, line in named.items()}
 
@@ -135,13 +135,13 @@ BAD = {
     "not a result": (lambda r: plot.search_history(r[0].order), "'Order' is Order; give what alphagrad.search"),
     "labels": (lambda r: plot.search_history(r[0], labels=("a", "b")), "a name for each of the 1 results"),
     "a label": (lambda r: plot.search_history(*r, labels="ab"), "but is 'ab'"),
-    "finder": (lambda r: plot.cost_over_time(ROE, finders=("magic",)), "unknown finder 'magic'; it is one of: auto"),
-    "no finder": (lambda r: plot.cost_over_time(ROE, finders=()), "there is no finder to draw; there are: auto"),
+    "finder": (lambda r: plot.cost_over_time(ROE, finders=("magic",)), "unknown finder 'magic'; choose one of: auto"),
+    "no finder": (lambda r: plot.cost_over_time(ROE, finders=()), "there is no finder to draw; choose among: auto"),
     "method": (lambda r: plot.cost_over_time(ROE, method="auto"), "with finders="),
     "results and more": (lambda r: plot.cost_over_time({"a": r[0]}, finders=("auto",)), "drawn as they are"),
     "no results": (lambda r: plot.cost_over_time({}), "there is no finder to draw"),
     "no order": (lambda r: plot.order_comparison(ROE, orders=()), "there is no order to draw"),
-    "order": (lambda r: plot.order_comparison(ROE, orders=("odd",)), "unknown order 'odd'; it is one of: best"),
+    "order": (lambda r: plot.order_comparison(ROE, orders=("odd",)), "unknown order 'odd'; choose one of: best"),
     "counting": (lambda r: plot.order_comparison(ROE, orders="rev", counting="odd"), "one of: folded, raw"),
     "benchmark": (lambda r: plot.batch_scaling("absent.json"), "absent.json cannot be read"),
     "no times": (lambda r: plot.batch_scaling({"measurements": []}), "no times to draw"),

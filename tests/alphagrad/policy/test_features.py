@@ -17,7 +17,7 @@ NETWORK = initial(0, hidden=8)
 
 
 def check_state_features(graph, counting, seed):
-    """Vertices are described again only near the last elimination: all must be described as if from scratch."""
+    """Check features. Only vertices near the last elimination are updated, but all must be as if computed anew."""
     problem = Problem(graph, Objective(counting=counting))
     game = new_game(problem, NETWORK, seed, log=True)
     problem.call(play, NETWORK, game, 1.0)
@@ -49,7 +49,7 @@ def test_features_of_a_known_graph():
     # The mean price of a and b is 2.5 units.
     unit = 2.5 / UNITS
     a, b = (dict(zip(FEATURES, row.tolist(), strict=True)) for row in game.facts.features)
-    # a = x·y has the two inputs before it and after it b and the second output.
+    # a = x·y has two inputs before it, and b and the second output after it.
     assert round(np.expm1(a["price"]) * unit, 3) == 4
     assert [round(np.expm1(a[name])) for name in ("predecessors", "successors", "created")] == [2, 2, 3]
     assert [a[name] for name in ("one_predecessor", "one_successor", "position")] == [0, 0, 0]

@@ -40,7 +40,7 @@ def test_noise_makes_other_games():
 
 @pytest.mark.parametrize("counting", ["raw", "folded"])
 def test_the_shipped_policy_beats_markowitz(counting):
-    """On the tasks, none of which it was trained on; benchmarks/policy.py has it at length."""
+    """This holds for the tasks, on which it was not trained. benchmarks/policy.py tests more functions."""
     ratios = []
     for task in TASKS.values():
         problem = Problem(task.graph(), Objective(counting=counting))

@@ -18,7 +18,7 @@ NETWORK = initial(0, hidden=8)
 @settings(max_examples=20, deadline=None)
 @given(program_graphs())
 @pytest.mark.parametrize("counting", ["raw", "folded"])
-def test_an_answer_is_no_dearer_than_simple_orders(counting, graph):
+def test_an_answer_is_no_more_expensive_than_simple_orders(counting, graph):
     problem = Problem(graph, Objective(counting=counting))
     order = answer(problem, NETWORK)
     assert sorted(order) == list(range(problem.size))

@@ -53,7 +53,7 @@ def test_a_damaged_model_is_measured_again(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_a_machine_can_be_measured(monkeypatch):
-    """All of it, with few points; prices are of the clock, so little can be said of them."""
+    """The whole measurement works with few points. Prices depend on the clock, so only their form is checked."""
     for name, value in {"POINTS": 256, "REPEAT": 3, "ORDERS_FITTED": 1}.items():
         monkeypatch.setattr(cost_model, name, value)
     model = calibrate("float64")

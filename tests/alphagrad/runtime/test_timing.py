@@ -16,7 +16,7 @@ def test_percentiles():
     assert 2.9 < timing.high < 3.0
 
 
-def test_everyone_has_a_turn_in_every_round():
+def test_every_contender_has_a_turn_in_every_round():
     ran, ticks = [], []
     seconds = {"a": [], "b": []}
     take_turns({name: lambda name=name: ran.append(name) for name in seconds}, seconds, 5, 60.0, ticks.append)
@@ -25,7 +25,7 @@ def test_everyone_has_a_turn_in_every_round():
     assert all(len(values) == 5 and min(values) >= 0 for values in seconds.values())
 
 
-def test_slow_ones_run_less_often():
+def test_slow_contenders_run_less_often():
     seconds = {"slow": [], "fast": []}
     take_turns({"slow": lambda: time.sleep(0.02), "fast": nothing}, seconds, 8, 0.04, nothing)
     assert len(seconds["slow"]) == FEWEST

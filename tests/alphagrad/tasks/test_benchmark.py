@@ -1,4 +1,4 @@
-"""The paper's tasks: its graphs, its counts, its orders."""
+"""The paper's tasks: graphs, counts and orders."""
 
 import jax
 import numpy as np
@@ -22,7 +22,7 @@ SCORES = {"RoeFlux_1d": 320, "RobotArm_6DOF": 231, "HumanHeartDipole": 148, "Pro
 PREELIMINATED = {"RoeFlux_1d": 304, "RobotArm_6DOF": 221, "HumanHeartDipole": 148, "PropaneCombustion": 88}
 AUTO = {"RoeFlux_1d": 203, "RobotArm_6DOF": 132, "HumanHeartDipole": 48, "PropaneCombustion": 24}
 
-# raw multiplications forward, reverse and by Markowitz, where the graph is not the paper's
+# raw multiplications of forward, reverse and Markowitz, for graphs that differ from the paper's
 OWN_COUNTS = {
     "random_g": (686, 598, 446),
     "BlackScholes": (479, 416, 339),

@@ -1,4 +1,4 @@
-"""Functions of middle size: Jacobians that are finite, the same by kernels and by JAX, at points of a batch."""
+"""Functions of middle size: Jacobians are finite at the points of a batch, and equal by kernels and by JAX."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Random functions: what holds for every seed and every size."""
+"""Random functions: properties for every seed and every size."""
 
 import pickle
 
@@ -116,22 +116,22 @@ def test_weights_decide_what_is_drawn():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"inputs": 0}, "at least 1 inputs, not 0"),
-        ({"outputs": 0}, "at least 1 outputs, not 0"),
+        ({"inputs": 0}, "at least 1 inputs, but got 0"),
+        ({"outputs": 0}, "at least 1 outputs, but got 0"),
         ({"intermediates": -1}, "at least 0 intermediates"),
-        ({"seed": -1}, "not negative"),
-        ({"probabilities": {"unitary": 1.0}}, "unknown kinds of operations .'unitary'.; there are: unary"),
+        ({"seed": -1}, "must not be negative"),
+        ({"probabilities": {"unitary": 1.0}}, "unknown kinds of operations .'unitary'.; choose among: unary"),
         ({"probabilities": {"unary": 0.0}}, "needs a weight above 0"),
         ({"probabilities": {"unary": -1.0}}, "finite and not negative"),
         ({"probabilities": {"unary": float("nan")}}, "finite and not negative"),
         ({"probabilities": {"product": 1.0}, "ranks": (0,)}, "these kinds needs a weight above 0: unary, binary"),
-        ({"ranks": ()}, "ranks are 0, 1 or 2"),
-        ({"ranks": (3,)}, "ranks are 0, 1 or 2"),
-        ({"sizes": (1,)}, "sizes are at least 2"),
+        ({"ranks": ()}, "ranks must be 0, 1 or 2"),
+        ({"ranks": (3,)}, "ranks must be 0, 1 or 2"),
+        ({"sizes": (1,)}, "sizes must be at least 2"),
         ({"sizes": (9,)}, "at most 64 elements"),
         ({"inputs": 9, "outputs": 1, "intermediates": 3}, "3 are too few"),
     ],
 )
-def test_what_cannot_be_is_an_error(wrong, message):
+def test_impossible_requests_are_errors(wrong, message):
     with pytest.raises(AlphagradError, match=message):
         random_function(**{"seed": 0, **wrong})

@@ -1,4 +1,4 @@
-"""Tasks: finding them by name, their example points, what the paper says about them."""
+"""Tasks: their names, their example points, and the paper's results."""
 
 import dataclasses
 import pickle
@@ -15,7 +15,7 @@ from alphagrad.tasks import TASKS, UNSEEN, get
 ALL = TASKS | UNSEEN
 
 
-def test_tasks_are_found_by_name_in_capitals_or_not():
+def test_names_of_tasks_ignore_case():
     for name, task in ALL.items():
         assert get(name) is task
         assert get(name.upper()) is task
@@ -25,7 +25,7 @@ def test_tasks_are_found_by_name_in_capitals_or_not():
 def test_a_wrong_name_gets_a_near_one():
     with pytest.raises(TaskError, match=r"did you mean .*RoeFlux_1d"):
         get("RoeFlux1d")
-    with pytest.raises(AlphagradError, match="there are: RoeFlux_1d, "):
+    with pytest.raises(AlphagradError, match="the tasks are: RoeFlux_1d, "):
         get("zzzzzz")
 
 
@@ -113,6 +113,6 @@ def test_sizes_on_file_are_those_of_the_graph(task):
 
 
 def test_tasks_are_listed_without_jax():
-    """Completion and `alphagrad tasks` answer at once."""
+    """Completion and `alphagrad tasks` are quick."""
     code = "import sys, alphagrad.tasks as t; t.get('MLP').sizes; assert 'jax' not in sys.modules, 'jax is loaded'"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)

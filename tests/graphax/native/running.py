@@ -13,12 +13,12 @@ def natively(function):
 
 
 def mapped(function, *arrays):
-    """A function of scalars on a batch, natively."""
+    """A function of scalars on a batch, as a kernel."""
     return [np.asarray(x) for x in jax.jit(jax.vmap(natively(function)))(*map(jnp.asarray, arrays))]
 
 
 def ulps(got, want):
-    """How many units in the last place ``got`` is away from a more precise ``want``; equal infinities are at none."""
+    """The distance of ``got`` from a more precise ``want``, in units in the last place; 0 for equal infinities."""
     dtype = got.dtype.type
     rounded = want.astype(dtype)
     with np.errstate(all="ignore"):

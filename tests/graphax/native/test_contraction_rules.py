@@ -90,7 +90,7 @@ def test_long_contractions_are_short_code():
 
 
 def test_entries_that_a_block_lacks_are_not_multiplied():
-    """The product of two diagonal blocks, of which most entries are known to be zero, stays as short as it is."""
+    """The product of two diagonal blocks, most of whose entries are known zeros, stays short."""
 
     def function(x):
         return jnp.sin(x) * jnp.roll(x, 1)
@@ -122,7 +122,7 @@ MIXED = [(jnp.int32, jnp.float32), (jnp.float32, jnp.int64), (jnp.bool_, jnp.flo
 @pytest.mark.parametrize(("first", "second"), MIXED)
 @pytest.mark.parametrize("turned", [False, True])
 def test_operands_of_two_types(monkeypatch, written_out, first, second, turned):
-    """Like a matrix of truth values by one of numbers, which JAX does not convert beforehand."""
+    """For example, JAX multiplies a matrix of truth values by a matrix of numbers without converting it."""
     monkeypatch.setattr(contraction_rules, "_WRITTEN_OUT", written_out)
     a, b = (jnp.asarray(3 * array(5, 5, seed=n)).astype(dtype) for n, dtype in enumerate((first, second)))
     operands = (b, a) if turned else (a, b)
@@ -132,7 +132,7 @@ def test_operands_of_two_types(monkeypatch, written_out, first, second, turned):
 @pytest.mark.parametrize("written_out", [1, 1_000])
 @pytest.mark.parametrize("mapped", [False, True])
 def test_truth_values(monkeypatch, written_out, mapped):
-    """The sum of two that are true is true."""
+    """The sum of two true values is true."""
     monkeypatch.setattr(contraction_rules, "_WRITTEN_OUT", written_out)
 
     def function(x):
@@ -159,7 +159,7 @@ sizes = st.integers(1, 12)
 @given(st.tuples(sizes, sizes, sizes, st.integers(1, 3)), st.sampled_from([1, 4, 60, 300]))
 @settings(deadline=None, max_examples=25)
 def test_of_any_size(shape, written_out):
-    """Wherever loops begin, the sums are the same."""
+    """The sums are the same for every length at which loops begin."""
     rows, terms, columns, shared = shape
     a, b = array(shared, rows, terms, seed=rows), array(shared, terms, columns, seed=columns)
     with pytest.MonkeyPatch.context() as patch:

@@ -47,7 +47,7 @@ def test_long_branches_are_loops_of_one_step():
 
 
 def test_indices_that_are_passed_on_from_step_to_step():
-    """A derivative carries its constants through a loop: lists of indices among them stay known."""
+    """A derivative carries its constants through a loop. Lists of indices among them stay known."""
     places = np.array([2, 0, 1])
 
     def function(x):

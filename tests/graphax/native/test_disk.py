@@ -66,7 +66,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(folder, mode):
     folder.chmod(mode)
     with pytest.warns(UserWarning, match="others can write to it: chmod go-w it, make it yours, or set GRAPHAX_CACHE"):
         assert disk.read("a") is None
-    # Said once.
+    # The warning is given only once.
     disk.write("b", b"other")
     assert _files(folder) == ["a.o"]
     folder.chmod(0o700)
@@ -88,7 +88,7 @@ def test_the_folder_is_pruned_to_its_size(folder, monkeypatch):
         disk.write(f"{number:02}", bytes(100))
         os.utime(folder / f"{number:02}.o", (number, number))
         if number:
-            # Read again and again, so never among the oldest.
+            # This file is read repeatedly, so it is never among the oldest.
             assert disk.read("00") is not None
         assert sum(path.stat().st_size for path in folder.iterdir()) <= 1000
     assert "39.o" in _files(folder)
@@ -102,9 +102,9 @@ def test_nothing_is_kept_without_room(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["much", "-1", ""])
-def test_a_size_that_is_none(monkeypatch, given):
+def test_an_invalid_size_is_an_error(monkeypatch, given):
     monkeypatch.setenv(disk.SIZE_VARIABLE, given)
-    with pytest.raises(GraphaxError, match="GRAPHAX_CACHE_BYTES is how many bytes"):
+    with pytest.raises(GraphaxError, match="GRAPHAX_CACHE_BYTES must be the number of bytes"):
         disk.write("a", b"code")
 
 

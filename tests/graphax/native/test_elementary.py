@@ -22,7 +22,7 @@ def _by_element(function):
 
 @dataclass(frozen=True)
 class Case:
-    """A function, what it should be in higher precision, and the intervals to look at."""
+    """A function, its reference in higher precision, and the intervals to test."""
 
     function: Callable
     reference: Callable
@@ -126,7 +126,7 @@ IN_NUMPY = {name: name.replace("a", "arc", 1) for name in ("asinh", "acosh", "at
 
 
 def _same_specials(got, want):
-    """Where one is zero, infinite or NaN the other is the same, with the same sign."""
+    """Check that both are zero, infinite or NaN at the same places, with the same signs."""
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
     np.testing.assert_array_equal(got == 0, want == 0)
@@ -154,7 +154,7 @@ def test_pairs_of_zeros_infinities_and_nan(name, dtype):
         want = getattr(np, name)(x, y)
     (got,) = mapped(lambda x, y: [getattr(jnp, name)(x, y)], x, y)
     if name in ("maximum", "minimum"):
-        # NumPy does not tell zeros apart.
+        # NumPy does not distinguish signed zeros.
         np.testing.assert_array_equal(got, want)
     else:
         _same_specials(got, want)
@@ -165,7 +165,7 @@ def test_pairs_of_zeros_infinities_and_nan(name, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_huge_angles(name, dtype):
-    # One huge angle among small ones has its whole block computed the slow way.
+    # One huge angle among small ones makes the kernel compute the whole block by the slow code.
     points = np.array([1e5, 3e9, -7e18, 1e30, 0.5, -2.0, 5e4, 123456.789] * 5 + [0.25], dtype)
     (got,) = mapped(lambda x: [UNARY[name](x)], points)
     want = _by_element(getattr(math, name))(points)
@@ -183,5 +183,5 @@ def test_denormals_are_at_most_taken_for_zero(dtype):
     got = mapped(function, points)
     want = jax.jit(jax.vmap(function))(jnp.asarray(points))
     for ours, theirs in zip(got, want, strict=True):
-        # A kernel inherits the mode of XLA's threads, which may take denormals for zero: nothing else may be lost.
+        # A kernel inherits the mode of XLA's threads, which may flush denormals to zero. Nothing else may be lost.
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=tiny)

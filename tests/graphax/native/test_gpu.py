@@ -1,4 +1,4 @@
-"""What only a GPU can show: GRAPHAX_TEST_PLATFORM=cuda,cpu pytest tests/graphax/native/test_gpu.py"""
+"""Tests that need a GPU: GRAPHAX_TEST_PLATFORM=cuda,cpu pytest tests/graphax/native/test_gpu.py"""
 
 import subprocess
 import sys
@@ -95,7 +95,7 @@ def test_two_processes_at_once():
 
 
 def test_code_that_the_driver_refuses_says_why():
-    with pytest.raises(NativeError, match="the driver of the GPU says"):
+    with pytest.raises(NativeError, match="the GPU driver reports"):
         cuda.load(b".version 7.8\n.target sm_90\n.address_size 64\nnonsense\n\0")
     assert_same(jnp.arange(3.0) + 1, jnp.array([1.0, 2.0, 3.0]))
 
@@ -129,7 +129,7 @@ def test_kernels_that_nothing_needs_are_dropped():
 
 
 def test_special_values_are_those_of_the_cpu():
-    """But for denormal numbers, which XLA takes for zeros on the CPU."""
+    """Except for denormal numbers, which XLA flushes to zero on the CPU."""
     x = np.array([0.0, -0.0, 1e5, -3e7, 1e20, np.inf, -np.inf, np.nan, 2e38], np.float32)
     functions = (
         jnp.sin,
@@ -145,7 +145,7 @@ def test_special_values_are_those_of_the_cpu():
     mapped = jax.jit(jax.vmap(gx.kernel(lambda x: [f(x) for f in functions], backend="native")))
     here = mapped(jax.device_put(x, jax.devices("cpu")[0]))
     for got, want in zip(mapped(jax.device_put(x, jax.devices()[0])), here, strict=True):
-        # What is too small for a normal number is zero on the CPU.
+        # Denormal numbers are zero on the CPU.
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=np.finfo(np.float32).tiny)
         numbers = ~np.isnan(want)
         np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])

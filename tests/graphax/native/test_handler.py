@@ -14,7 +14,7 @@ POINTS = np.linspace(0.1, 1.0, 8)
 
 @pytest.fixture
 def doctored(monkeypatch, tmp_path):
-    """A header of another major version in the place of jaxlib's."""
+    """Replace jaxlib's header by one of another major version."""
     text = handler.header().read_text()
     assert "#define XLA_FFI_API_MAJOR 0" in text
     path = tmp_path / "c_api.h"
@@ -27,7 +27,7 @@ def doctored(monkeypatch, tmp_path):
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_every_offset_is_that_of_the_header(tmp_path):
-    """As a C compiler sees the header that ships with jaxlib."""
+    """A C compiler reads the header that ships with jaxlib."""
     checks = [
         f'_Static_assert(offsetof({struct}, {member}) == {offset}, "{name}");'
         for name, (struct, member, offset) in handler.OFFSETS.items()
@@ -55,7 +55,7 @@ def test_another_major_version_is_one_clear_line_under_native(doctored):
 @pytest.mark.parametrize("lanes", [1, 8, 16, 32, 64])
 @pytest.mark.parametrize("work", [0, 1, 1_000, 100_000, 10**9])
 def test_chunks_are_whole_blocks(work, lanes):
-    """A block that began before its chunk would be written to where there are no points."""
+    """A block that began before its chunk would write outside the points."""
     chunk = handler.chunk_size(work, lanes)
     assert chunk >= lanes
     assert chunk % lanes == chunk % 16 == 0
@@ -63,7 +63,7 @@ def test_chunks_are_whole_blocks(work, lanes):
 
 @pytest.mark.parametrize("points", [1, 63, 64, 65, 257])
 def test_long_loops_stay_within_their_points(points):
-    """Of short steps there are several vectors side by side, and of long loops a thread takes few points."""
+    """If steps are short, several vectors run side by side; if loops are long, a thread takes few points."""
 
     def function(x):
         return jax.lax.fori_loop(0, 4_000, lambda _, c: c * 0.999 + 0.001 * x, x)

@@ -43,7 +43,7 @@ def test_whole_numbers_are_divided(builder):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_divisors_of_all_sizes(dtype):
-    """The inverse of the largest numbers is denormal, and taken for zero; the quotient by them is not."""
+    """The inverse of the largest numbers is denormal and flushed to zero, but quotients by them are not zero."""
     limits = np.finfo(dtype)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, -limits.max, limits.tiny, 1.5, -3.0, 1e-20]
     x, z = (a.ravel().astype(dtype) for a in np.meshgrid(special, special))
@@ -79,7 +79,7 @@ def test_jumps_look_at_quotients(jump):
     np.testing.assert_array_equal(got, jump(jnp.ones_like(whole)))
 
 
-# A jump, and what it sees of the quotient of x and h.
+# A jump, and the function of the quotient of x and h that it depends on.
 JUMPS = {
     "mod": lambda x, h, q: jnp.mod(x, h),
     "floor of abs": lambda x, h, q: jnp.floor(jnp.abs(q)) * x,
@@ -97,7 +97,7 @@ JUMPS = {
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_jump_sees_the_quotient_however_indirectly(jump, times):
-    """Beside other quotients by the same number, at numbers that are multiples of each other."""
+    """There are other quotients by the same number, and the numbers are multiples of each other."""
     h = jnp.arange(1, 2000, dtype=jnp.float32)
     function = lambda x, h: (JUMPS[jump](x, h, x / h), x * x / h, 3 / h)
     got = jax.jit(jax.vmap(gx.jacve(function, (0, 1), backend="native")))(times * h, h)

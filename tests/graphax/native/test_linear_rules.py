@@ -1,4 +1,4 @@
-"""Small systems in kernels, against LAPACK."""
+"""Small linear systems in kernels, compared with LAPACK."""
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ def test_qr_of_other_shapes(mode, shape):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_qr_of_numbers_whose_squares_are_none(dtype):
+def test_qr_of_numbers_whose_squares_overflow_or_vanish(dtype):
     function, limits = lambda a: list(jnp.linalg.qr(a)), np.finfo(dtype)
     for scale in (limits.max / 100, limits.tiny * 1e6):
         a = (array(7, 4, 3, seed=3) * scale).astype(dtype)
@@ -110,7 +110,7 @@ def test_what_is_not_definite_has_no_factor():
 
 @pytest.mark.parametrize("place", [(0, 0), (1, 1), (2, 0), (2, 2)])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
-def test_factors_of_what_is_no_number_are_those_of_lapack(place, value):
+def test_factors_of_nan_are_those_of_lapack(place, value):
     a = np.stack([np.eye(3) + 0.1] * 4)
     a[2:, *place] = value
     factor = lambda a: [lax.linalg.cholesky(a, symmetrize_input=False)]
@@ -119,7 +119,7 @@ def test_factors_of_what_is_no_number_are_those_of_lapack(place, value):
 
 @pytest.mark.parametrize("places", [[(1, 0)], [(1, 2)], [(1, 0), (0, 1), (2, 0)], [(0, 1), (1, 1), (2, 1)]])
 def test_three_diagonals_without_pivots_have_the_same_answers(places):
-    """Zeros on the diagonal are passed by exchanging rows, if there is another to take."""
+    """Rows with a zero on the diagonal are exchanged, if there is another row."""
     diagonals = np.stack([array(3, 4, seed=9)] * 3)
     diagonals[:, 1] += 2
     for place in places:
@@ -150,7 +150,7 @@ def test_no_points_and_other_shapes():
 
 
 def test_solves_know_the_steps_of_their_factors():
-    """Neither factors nor right-hand sides are permuted by number, nor is a permutation sorted."""
+    """Neither factors nor right-hand sides are permuted by index, and no permutation is sorted."""
     for function in (CASES["solve"], lambda a, b: [jax.vjp(jnp.linalg.solve, a, b)[1](b)[1]]):
         statements = unroll(_jax.open_program(function, (np.eye(4), np.ones(4)))[0]).statements
         assert sum(s.operation == "select" for s in statements) < 100
@@ -171,7 +171,7 @@ def test_residuals_are_those_of_lapack(kind):
     assert errors[1] < 4 * errors[0]
 
 
-def test_larger_systems_are_taken_if_asked_for():
+def test_larger_systems_are_kernels_on_request():
     a, b = array(3, 14, 14, seed=7), array(3, 14, seed=8)
     assert_same(
         jax.jit(jax.vmap(gx.kernel(jnp.linalg.solve, backend="native")))(a, b),

@@ -25,7 +25,7 @@ def _function(constant):
 
 
 def _run(constant):
-    """A kernel of its own for each constant."""
+    """Run a kernel that differs for each constant."""
     return jax.jit(jax.vmap(natively(_function(constant))))(POINTS)[0]
 
 
@@ -66,7 +66,7 @@ def test_eight_threads_compile_load_and_run():
 
 
 def test_eight_threads_run_kernels_that_are_dropped_meanwhile():
-    """An executable whose kernel is dropped under it has it recalled."""
+    """If the kernel of an executable is dropped, it is recalled when the executable runs."""
     compiled = [jax.jit(jax.vmap(natively(_function(200.0 + n)))) for n in range(4)]
     before = _entries()
     for function in compiled:
@@ -110,13 +110,13 @@ def test_a_kernel_that_nobody_needs_is_dropped():
     gc.collect()
     loaded.on_cpu.drop_unneeded()
     assert entry.kernel is None
-    # And is loaded under the same name when it is needed again.
+    # The kernel is loaded under the same name when it is needed again.
     np.testing.assert_allclose(_run(300.0), _expected(300.0), rtol=1e-12)
     assert _entries() - before == {name}
 
 
 def test_an_interrupt_before_xla_is_told_leaves_nothing_half_done(monkeypatch):
-    """The second time is like the first, whether XLA heard of the kernel or not."""
+    """A second call works like the first, whether or not the kernel was registered with XLA."""
     register = jax.ffi.register_ffi_target
 
     def interrupted(*args, **options):
@@ -198,14 +198,14 @@ assert os.waitpid(child, 0)[1] == 0
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_both_processes_after_a_fork():
-    """Before JAX has run anything: what it started would not be there in the child."""
+    """The fork comes before JAX runs anything, because the threads that JAX starts would not exist in the child."""
     child = subprocess.run([sys.executable, "-c", _FORKING], capture_output=True, text=True, timeout=500)
     assert child.returncode == 0, child.stderr[-2000:]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_loads_kernels_though_the_lock_was_held():
-    """JAX itself does not survive a fork; what is graphax's own does."""
+    """JAX itself does not survive a fork, but graphax does."""
     held, release = threading.Event(), threading.Event()
 
     def hold():
@@ -233,7 +233,7 @@ def test_a_forked_process_loads_kernels_though_the_lock_was_held():
 
 
 def test_a_kernel_that_cannot_be_loaded_is_left_to_xla(monkeypatch):
-    """Under `auto` whatever goes wrong; under `native` it is an error that names the user's line."""
+    """This holds for every failure with `auto`. With `native`, the error names the user's line."""
 
     def fail(*_):
         raise RuntimeError("out of memory for code")
@@ -247,14 +247,14 @@ def test_a_kernel_that_cannot_be_loaded_is_left_to_xla(monkeypatch):
         got = jax.jit(jax.vmap(gx.jacve(function)))(POINTS)
     np.testing.assert_allclose(got, 700 * np.cos(700 * POINTS), rtol=1e-9)
     assert "out of memory for code" in str(gx.explain(function, POINTS[0]).backend)
-    with pytest.raises(gx.NativeError, match=r"cannot take a function \(.*test_loaded.*out of memory for code"):
+    with pytest.raises(gx.NativeError, match=r"does not support a function \(.*test_loaded.*out of memory for code"):
         jax.jit(jax.vmap(gx.jacve(function, backend="native")))(POINTS)
 
 
 def test_an_interrupted_compilation_is_not_kept(monkeypatch, tmp_path):
-    """Neither on disk nor in the process; the next call compiles it."""
+    """It is kept neither on disk nor in the process. The next call compiles it."""
     monkeypatch.setenv("GRAPHAX_CACHE", str(tmp_path))
-    # The first kernel of a process comes with a page of entries, which is kept too.
+    # The first kernel of a process also stores a page of entries.
     _run(374.0)
     before = set(tmp_path.rglob("*.o"))
 

@@ -9,7 +9,7 @@ from .running import natively
 @pytest.mark.parametrize("points", [1, 2, 3, 7, 16, 37])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.bool_])
 def test_neighbouring_elements_are_those_of_each_point(points, dtype):
-    """However many there are, and whichever of them are used."""
+    """This holds for any number of elements, and for any subset of them that is used."""
     rng, most = np.random.default_rng(points), 2 if dtype == np.bool_ else 99
     operands = [rng.integers(0, most, (points, size)).astype(dtype) for size in (1, 2, 3, 70, 9)]
 

@@ -29,7 +29,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_entries_by_indices_that_are_not_known(name):
+def test_entries_by_indices_known_only_at_run_time(name):
     x, i = array(9, 4, 5, seed=1), np.arange(-4, 5)
     assert_same(jax.jit(jax.vmap(natively(CASES[name])))(x, i), jax.vmap(CASES[name])(x, i), 1e-12)
 
@@ -44,7 +44,7 @@ def test_entries_by_indices_that_are_not_known(name):
         lambda x, i, mode: jax.vmap(lambda row, v: row.at[i].add(v, mode=mode))(x, x[:, :3]),
     ],
 )
-def test_numbers_are_combined_by_indices_that_are_not_known(function, mode):
+def test_numbers_are_combined_by_indices_known_only_at_run_time(function, mode):
     x, i = array(9, 4, 5, seed=1), np.random.default_rng(0).integers(-2, 4 if mode[0] == "p" else 7, (9, 3))
     way = lambda x, i: [function(x, i, mode)]
     assert_same(jax.jit(jax.vmap(natively(way)))(x, i), jax.vmap(way)(x, i), 1e-12)
@@ -96,7 +96,7 @@ def test_sorting_by_several_keys(dtype, keys):
 @pytest.mark.parametrize("count", [1, 3, 5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_largest_entries(dtype, count):
-    """In the total order of JAX, in which zeros and NaN have signs. The first of equal entries comes first."""
+    """Entries follow JAX's total order, in which zeros and NaN have signs. The first of equal entries comes first."""
     choices = [0, 1, 2, -3] if dtype is np.int32 else SPECIAL
     x = np.random.default_rng(0).choice(choices, (43, 3, 5)).astype(dtype)
     function = lambda x: list(lax.top_k(x, count))
@@ -115,7 +115,7 @@ def test_derivatives_of_sorting_are_kernels():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32])
 def test_whole_numbers_are_divided_as_by_xla(dtype):
-    """By zero too, and where the quotient is too large."""
+    """This includes division by zero, and quotients that are too large."""
     numbers = np.array([0, 1, -1, 2, 3, -3, 7, -7, np.iinfo(np.int32).min, np.iinfo(np.int32).max]).astype(dtype)
     x, y = (v.ravel() for v in np.meshgrid(numbers, numbers))
     function = lambda x, y: [lax.div(x, y), lax.rem(x, y)]
@@ -137,8 +137,8 @@ def test_pivots_as_a_permutation():
     [(name, dtype) for name in ("add", "subtract", "multiply", "min", "max", "set") for dtype in (np.int32, np.float64)]
     + [("min", bool), ("max", bool)],
 )
-def test_updates_by_indices_known_only_when_run(update, dtype):
-    """Truth values are combined in their own way."""
+def test_updates_by_indices_known_only_at_run_time(update, dtype):
+    """Truth values are combined by logical operations."""
     x, numbers = (array(9, 4, seed=n).round(1) * 10 for n in (1, 2))
     x, numbers = ((v > 0 if dtype is bool else v).astype(dtype) for v in (x, numbers))
     indices = np.random.default_rng(3).integers(-1, 5, (9, 4))

@@ -116,7 +116,7 @@ def test_derivatives_of_a_mapped_kernel():
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("way", Stores)
 def test_threads_and_ways_to_write(monkeypatch, threads, way):
-    """So many points that they are shared out; none is left over, however results are written."""
+    """There are enough points for several threads. Every point is computed, however results are written."""
     monkeypatch.setattr(primitive, "_stores", lambda statements, batch: way)
     count = 70_003
     x = array(count).astype(np.float32)
@@ -139,9 +139,9 @@ def test_the_way_to_write_follows_from_the_size_of_the_results(batch, way):
     assert primitive._layout(unroll(program), (True,), batch).stores is way
 
 
-def test_a_limit_of_threads_that_is_no_number(monkeypatch):
+def test_an_invalid_limit_of_threads_is_an_error(monkeypatch):
     monkeypatch.setenv(host.THREADS_VARIABLE, "many")
-    with pytest.raises(GraphaxError, match=r"GRAPHAX_THREADS is how many .* but is 'many'"):
+    with pytest.raises(GraphaxError, match=r"GRAPHAX_THREADS must be .* but is 'many'"):
         host._most_threads()
 
 
@@ -167,7 +167,7 @@ print(float(jax.jit(jax.vmap(run))(np.zeros(32, np.float32))[0][3]))
 
 
 def test_files_in_the_cache_and_nowhere_else(tmp_path):
-    """A damaged kernel is replaced; a process writes to the cache only."""
+    """A damaged kernel is replaced, and a process only writes to the cache."""
     cache, home = tmp_path / "cache", tmp_path / "home"
     home.mkdir()
     source = str(Path(native.__file__).parents[2])
@@ -211,8 +211,8 @@ def test_other_platforms_get_the_program(platform, kernel):
 
 
 @pytest.mark.parametrize("way", ["while_loop", "fori_loop"])
-def test_a_kernel_may_be_all_there_is_to_a_loop(way):
-    """XLA took the results of a call that is the whole body for the same in all steps."""
+def test_a_kernel_may_be_the_whole_body_of_a_loop(way):
+    """XLA assumed that the results of a call are the same in all steps if the call is the whole body."""
     step = lambda state: tuple(natively(lambda x, y: [jnp.sin(x) * 0.5, jnp.cos(x) + y])(*state))
     plain = lambda state: (jnp.sin(state[0]) * 0.5, jnp.cos(state[0]) + state[1])
 
@@ -229,7 +229,7 @@ def test_a_kernel_may_be_all_there_is_to_a_loop(way):
 
 @pytest.mark.slow
 def test_long_code_is_cut_into_blocks_and_computes_the_same():
-    """Blocks end where nothing but what comes next can follow; a loop among them is no exception."""
+    """A block jumps only to the next one, also if there is a loop between them."""
 
     def steps(x):
         for n in range(300):
@@ -245,13 +245,13 @@ def test_long_code_is_cut_into_blocks_and_computes_the_same():
     code = primitive.kernel_code(statements, primitive._layout(statements, (True,), 21))
     assert code.count("br i1 %never") > 10
     got = jax.jit(jax.vmap(natively(steps)))(points)
-    # Not compiled: XLA would compute every step again for each that follows it.
+    # Without `jax.jit`, because XLA would compute every step again for each later step.
     assert_same(got, jax.vmap(steps)(points), 1e-10)
 
 
 @pytest.mark.parametrize("batch", [1, 5, 16, 1003])
 def test_results_that_are_mostly_zeros_begin_as_zeros(batch):
-    """What is not zero is stored over it; negative zeros are not zeros here."""
+    """Other elements are stored over the zeros. Negative zeros do not count as zeros."""
 
     def sparse(x):
         matrix = jnp.zeros((9, 9)).at[2, 3].set(x[0]).at[8, 8].set(-0.0).at[0, 0].set(jnp.sin(x[1]))
@@ -269,7 +269,7 @@ def test_results_that_are_mostly_zeros_begin_as_zeros(batch):
 
 @pytest.mark.parametrize("batch", [3, 16, 40])
 def test_points_that_are_computed_again_are_computed_one_by_one(batch):
-    """One huge angle sends its block the long way, results of several elements too."""
+    """One huge angle makes the kernel compute its block point by point, also for results of several elements."""
 
     def turned(x):
         return [jnp.sin(x), jnp.stack([jnp.cos(x[0]), 1 / x[1], x[0] / x[1]]), x > 0]

@@ -1,4 +1,4 @@
-"""Loops in kernels: on the CPU, and on a GPU as far as it takes them, which is interpreted here."""
+"""Loops in kernels on the CPU, and on a GPU as far as supported, which is simulated here."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ STATE, ROWS = array(3, seed=1), array(40, 4, seed=2)
 
 
 def rows(step, reverse=False, before=lambda x: x):
-    """A scan of a step over rows, from a state: the last state and all that was written."""
+    """A scan of a step over rows, from a state. Returns the last state and all written values."""
     return lambda y, xs: jax.tree.leaves(lax.scan(step, y, before(xs), reverse=reverse))
 
 
@@ -58,7 +58,7 @@ def _newton(y, xs):
 
 
 def _two_loops(y, xs):
-    """What the first one writes the second one reads, from the end."""
+    """Two loops. The second reads what the first writes, from the end."""
     written = lax.scan(lambda c, x: (jnp.sin(c) + x[1:], c * x[0]), y, xs)[1]
     return list(lax.scan(lambda c, x: (c * x[0] + x[1], x * c), 1.5, written, reverse=True))
 
@@ -114,7 +114,7 @@ def test_equal_to_xla(name, points):
 
 @pytest.mark.parametrize("name", CASES)
 def test_are_loops(name):
-    """And not written out."""
+    """Loops are not written out."""
     program, _ = _jax.open_program(CASES[name], [jnp.asarray(STATE), jnp.asarray(ROWS)])
     statements = unroll(program)
     assert statements.loops
@@ -192,7 +192,7 @@ def test_jacobians(name, argnums):
 
 
 def test_a_loop_that_has_to_be_written_out_around_one_that_has_not():
-    """Positions of a scatter are known once the outer loop is written out; the inner one is still a loop."""
+    """The positions of a scatter are known once the outer loop is written out. The inner loop remains a loop."""
 
     def function(y, xs):
         def outer(c, i):

@@ -35,7 +35,7 @@ def test_every_statement_comes_once_and_after_its_operands(statements):
 
 
 def test_values_are_used_while_they_are_fresh():
-    """Many values computed first and then combined one after another: as written, all are alive at once."""
+    """If many values are computed first and then combined one by one, all are alive at once in the order as written."""
     count = 80
     statements = [Statement("input", (), "f64", (0, 0))]
     statements += [Statement("sin", (n,), "f64") for n in range(count)]

@@ -1,4 +1,4 @@
-"""Threads of a GPU that share the steps of a loop: the same code on this machine, one call for each thread."""
+"""Threads of a GPU that share the steps of a loop. The same code runs on this machine, with one call per thread."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from .warps import on_warps
 
 
 def long_function(x, y):
-    """Two arrays to three, in so many steps that passes are a loop."""
+    """A function from two arrays to three, with so many steps that its passes are a loop."""
     for step in range(30):
         x = jnp.sin(x) * y[step % 3] + 0.1 * jnp.roll(x, 1)
     return x, jnp.outer(y, x[:2]), x.sum()
@@ -35,7 +35,7 @@ def passes_of(function, argnums, name, args):
 @pytest.mark.parametrize("name", [FORWARD, REVERSE])
 @pytest.mark.parametrize("batch", [1, 3, 9])
 def test_a_thread_for_each_pass(batch, name, dtype):
-    """Rows and columns of several arrays, in warps with threads of several points and in the last one of each."""
+    """Rows and columns of several arrays, in warps whose threads belong to several points, and in last warps."""
     args = [x.astype(dtype) for x in (array(batch, 5, seed=1), array(batch, 3, seed=2))]
     passes = lambda *args: passes_of(long_function, (0, 1), name, args)
     shared = on_warps(lambda *args: passes(*args)(*args), args, (True, True), share=True)
@@ -57,7 +57,7 @@ def test_hessians_by_threads(batch):
 
 
 def mapped(x, w):
-    """Independent steps whose results go to two arrays, one of them turned, beside a result outside of the loop."""
+    """Independent steps whose results go to two arrays, one of them transposed, and a result outside the loop."""
     rows = lax.map(lambda row: jnp.tanh(row * jnp.arange(50.0) + x.sum()), w)
     return rows, rows[:, :3].T, jnp.cumsum(x)
 
@@ -84,7 +84,7 @@ def read_again(x):
 
 @pytest.mark.parametrize("function", [jnp.sin, carried, read_again])
 def test_loops_that_cannot_be_shared(function):
-    """None at all, one whose steps depend on each other, and one whose results are read again."""
+    """There is no loop, its steps depend on each other, or its results are read again."""
     assert shared_loop(statements(function, array(6))) is None
 
 

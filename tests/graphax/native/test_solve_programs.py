@@ -1,4 +1,4 @@
-"""Random programs with linear systems; ``benchmarks/solve_programs.py`` tries thousands."""
+"""Random programs with linear systems; ``benchmarks/solve_programs.py`` tests thousands."""
 
 import pytest
 import solve_programs

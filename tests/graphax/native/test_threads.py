@@ -1,4 +1,4 @@
-"""The kernels of a GPU without one: the same code runs on this machine, and what it becomes is looked at."""
+"""GPU kernels without a GPU: the same code runs on this machine, and the generated code is inspected."""
 
 import shutil
 import subprocess
@@ -44,7 +44,7 @@ def test_batches_of_every_size(batch, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", [1, 64, 131, 300])
 def test_threads_with_several_points(batch, dtype):
-    """Where all arrays have one number a point."""
+    """A thread computes several points if all arrays have one number per point."""
     task = TASKS["HumanHeartDipole"]
     points = [(x * (1 + 0.1 * array(batch, seed=n))).astype(dtype) for n, x in enumerate(task.arguments())]
     jacobian = gx.jacve(task.function, task.argnums, backend="xla")
@@ -63,7 +63,7 @@ def test_threads_with_several_points(batch, dtype):
     ],
 )
 def test_rows_in_rooms(sizes, dtype):
-    """Whole rows, pieces of rows, rows in rooms of their own, and in one that all share."""
+    """Test whole rows, pieces of rows, and rows with separate or shared rooms."""
     function = lambda x: [(jnp.sin(x[0] * jnp.arange(size)) + x[1]).astype(dtype) for size in sizes]
     x = array(41, 2)
     assert_same(on_warps(function, [x], [True]), jax.vmap(function)(x), 1e-5)
@@ -122,7 +122,7 @@ def spread(rng, dtype, powers):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_remainders_are_exact(dtype):
-    """Also those of denormal numbers, and by them."""
+    """This includes denormal numbers and divisors."""
     rng, powers = np.random.default_rng(1), 37 if dtype == np.float32 else 300
     a, b = spread(rng, dtype, 1.2 * powers), spread(rng, dtype, 1.2 * powers)
     a[:4], b[:4] = [1e-45, 7e-40, 3e38, -5], [1e-45, 1e-45, 1e-45, 3]
@@ -132,7 +132,7 @@ def test_remainders_are_exact(dtype):
 
 
 def test_quotients_before_jumps_are_the_nearest():
-    """And others are off by a unit in the last place at most."""
+    """Other quotients are off by at most one unit in the last place."""
     rng = np.random.default_rng(2)
     a, b = (np.concatenate([spread(rng, np.float32, 36), rng.integers(1, 99, 300)]).astype(np.float32) for _ in "ab")
     (near,) = on_warps(lambda a, b: [jnp.floor(a / b)], [a, b], [True, True])
@@ -146,7 +146,7 @@ def test_quotients_before_jumps_are_the_nearest():
 
 
 def every_operation(dtype):
-    """A program that has each of them, but for those of whole numbers."""
+    """A program with every operation except those on whole numbers."""
     builder = StatementBuilder()
     x, y = (builder.input(n, 0, dtype) for n in range(2))
     truth = builder.apply("lt", x, y)
@@ -165,7 +165,7 @@ def every_operation(dtype):
 
 
 def assembler():
-    """NVIDIA's, if it is installed."""
+    """NVIDIA's assembler, if it is installed."""
     found = find_spec("nvidia")
     places = [
         Path(folder) / "cuda_nvcc" / "bin" / "ptxas" for folder in (found.submodule_search_locations if found else ())
@@ -187,7 +187,7 @@ def test_every_operation_is_one_of_the_gpu(dtype, machine, tmp_path):
 
 
 def test_the_code_of_a_small_kernel():
-    """Loads of two numbers at once, products and sums at once, a row in the room, and no jump in the arithmetic."""
+    """It loads two numbers at once, fuses products and sums, has a row in the room, and no jump in the arithmetic."""
     program, _ = _jax.open_program(
         lambda x: [jnp.stack([x[0] * x[1] + 1, x[0] / x[1], x[1]])], [np.ones(2, np.float32)]
     )
@@ -201,7 +201,7 @@ def test_the_code_of_a_small_kernel():
 
 
 def kept(length):
-    """Sums of a vector, kept until a second loop reads them in another order."""
+    """Cumulative sums of a vector, kept until a second loop reads them in another order."""
     sums = lambda x: lax.scan(lambda c, y: (c + y, c * y), 0.0, x)[1]
     return lambda x: [lax.scan(lambda c, y: (c + y, c * y), 0.0, sums(jnp.tile(x, length))[::-1])[0]]
 
@@ -231,7 +231,7 @@ def test_code_is_for_the_gpu_or_older_ones(capability, expected):
 
 @pytest.fixture
 def pretended_gpu(monkeypatch):
-    """JAX says that it computes on a GPU; what is loaded there is written down."""
+    """Pretend that JAX computes on a GPU, and record the code that is loaded there."""
     loads = []
     monkeypatch.setattr(_jax, "computes_on_gpu", lambda: True)
     monkeypatch.setattr(cuda, "check_available", lambda: None)
@@ -246,7 +246,7 @@ def pretended_gpu(monkeypatch):
 
 @pytest.mark.parametrize(("shape", "kernels"), [((64,), 1), ((3, 5), 1), ((), 1), ((0,), 0)])
 def test_maps_are_lowered_to_kernels(pretended_gpu, shape, kernels):
-    """A single point is one thread. What cannot be loaded is left to XLA."""
+    """A single point is one thread. If code cannot be loaded, XLA runs the program."""
 
     def function(x, y):
         for n in range(30):
@@ -263,7 +263,7 @@ def test_maps_are_lowered_to_kernels(pretended_gpu, shape, kernels):
 
 @pytest.mark.parametrize("points", [None, 64, 100_000])
 def test_few_points_of_arrays_are_left_to_xla(pretended_gpu, points):
-    """One thread takes longer for hundreds of powers than XLA for a few kernels; with many points nobody waits."""
+    """One thread takes longer for hundreds of powers than XLA for a few kernels. With many points, a kernel wins."""
 
     def function(x):
         return jnp.sum(jnp.abs(x[:, None] - x[None] + 2.0) ** 1.5, 1)

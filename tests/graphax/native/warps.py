@@ -1,4 +1,4 @@
-"""The kernels of a GPU on this machine: the same code, one call for each thread of a warp."""
+"""GPU kernels on this machine: the same code, with one call per thread of a warp."""
 
 import ctypes
 import threading
@@ -16,14 +16,14 @@ from graphax.native.unroll import unroll
 
 
 def run_warps(statements, operands, batched, points, shared=None):
-    """The results of a kernel for so many points; operands that are marked have a leading axis of points."""
+    """The results of a kernel for some points. Batched operands have a leading axis of points."""
     code = thread_code(statements, tuple(batched), shared, device=False)
     barrier = threading.Barrier(WARP)
     wait = ctypes.CFUNCTYPE(None)(lambda: barrier.wait(60))
     given = {"graphax_wait": ctypes.cast(wait, ctypes.c_void_p).value}
     library = host.link(host.machine_code(code.text), (POINTS,), given)
     arrays = [np.ascontiguousarray(x, dtype) for x, (_, dtype) in zip(operands, statements.inputs, strict=True)]
-    # What nobody writes shows, and so does what is written beyond the end.
+    # Fill results with a marker, so that missing writes and writes beyond the end show.
     results = [np.empty((points + 1, *shape), dtype) for shape, dtype in statements.outputs]
     for x in results:
         ctypes.memset(x.ctypes.data, 77, x.nbytes)
@@ -46,11 +46,11 @@ def run_warps(statements, operands, batched, points, shared=None):
 
 
 def on_warps(function, args, batched, share=False):
-    """A function of one point for many, as the threads of a GPU compute it; with several for each if they ``share``."""
+    """A function of one point for many, as GPU threads compute it. With ``share``, a point has several threads."""
     single = [np.asarray(x)[0] if marked else x for x, marked in zip(args, batched, strict=True)]
     flat = _Flat.of(function, single)
     points = next(len(x) for x, marked in zip(args, batched, strict=True) if marked)
-    # Operands are arrays that the function closes over, and those arguments that results depend on.
+    # Operands are the arrays that the function closes over, and the arguments that results depend on.
     places = [next((n for n, x in enumerate(single) if x is operand), None) for operand in flat.operands]
     given = [x if n is None else args[n] for x, n in zip(flat.operands, places, strict=True)]
     marks = [n is not None and batched[n] for n in places]

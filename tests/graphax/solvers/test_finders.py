@@ -56,7 +56,7 @@ def test_all_have_the_same_answers(name, dtype):
         way, function = (optx.root_find, residual) if name in ROOTS else (optx.least_squares, overdetermined)
         return way(function, solver, start, load, throw=False).value
 
-    # optimistix takes single precision only where JAX computes in it.
+    # optimistix supports single precision only if JAX computes in it.
     with jax.enable_x64(dtype == np.float64):
         got, want = (jax.jit(jax.vmap(lambda load, p=p: found(p, load)))(LOADS.astype(dtype)) for p in (solvers, optx))
     assert_same(got, want, 10 * tolerance)
@@ -66,7 +66,7 @@ ADJOINTS = {"implicit": optx.ImplicitAdjoint(), "checkpoints": optx.RecursiveChe
 
 
 @pytest.mark.slow
-# Through the iterates of Dogleg, optimistix itself finds no derivative here.
+# Here, optimistix itself cannot differentiate the iterates of Dogleg.
 @pytest.mark.parametrize(
     ("name", "adjoint"),
     [*((name, "checkpoints") for name in (*ROOTS, *LEAST_SQUARES[:-1])),
@@ -137,7 +137,7 @@ def test_auxiliary_values_and_bounds():
 def test_what_is_left_to_optimistix(start, function):
     got, want = (optx.root_find(function, s, start, throw=False) for s in both("Newton"))
     np.testing.assert_array_equal(got.result._value, want.result._value)
-    # What does not depend on an entry that is not a number stays one here, and not with LAPACK.
+    # Unlike with LAPACK, results that do not depend on a NaN entry stay finite here.
     finite = np.isfinite(want.value)
     np.testing.assert_allclose(got.value[finite], want.value[finite], rtol=1e-12)
     assert finite.all() or not np.isfinite(got.value).all()

@@ -62,7 +62,7 @@ def test_results_are_those_of_lineax(kind, matrix, right, result):
 
 
 def test_what_is_not_square_is_named():
-    with pytest.raises(ValueError, match="3 equations for 2 unknowns; SmallLeastSquares takes these"):
+    with pytest.raises(ValueError, match="3 equations for 2 unknowns; use SmallLeastSquares"):
         solved(SmallLU(), np.ones((3, 2)), np.ones(3))
 
 

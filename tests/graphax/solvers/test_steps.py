@@ -63,7 +63,7 @@ def test_explicit_solvers(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["KenCarp3", "KenCarp5"])
 def test_implicit_and_explicit_terms(name):
-    """To the tolerance only: a change of 1e-15 changes how many steps diffrax itself takes here."""
+    """Results agree only up to the tolerance, because a change of 1e-15 changes the number of steps of diffrax."""
     fast = diffrax.ODETerm(lambda t, y, args: -args * (y**3 - jnp.cos(t)))
     terms = diffrax.MultiTerm(diffrax.ODETerm(lambda t, y, args: 0.1 * jnp.sin(y)), fast)
     solver = getattr(diffrax, name)()

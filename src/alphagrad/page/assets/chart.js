@@ -1,7 +1,7 @@
-// Cost so far, by steps, for every order and for one's own game.
+// The cost so far by step, for every order and for the user's game.
 
 const CHART_HEIGHT = 230;
-// Where the dearest order costs so many times the cheapest, costs are drawn by their logarithms.
+// If the most expensive order costs this many times as much as the cheapest, the scale is logarithmic.
 const FAR_APART = 12;
 // Below this width in pixels there is no room for long texts between both ends of the axis.
 const WIDE = 260;
@@ -30,7 +30,7 @@ class CostChart {
     this.shown = [lines, steps, step, bound];
     this.steps = steps;
     const most = Math.max(1, ...lines.map((line) => line.costs.at(-1)));
-    // A game under way is cheap because it is not over.
+    // Ignore a game in progress, which is cheap only because it is not over.
     const least = Math.min(...lines.filter((line) => line.costs.length > steps).map((line) => line.costs.at(-1)));
     this.logarithmic = most > FAR_APART * Math.max(1, least);
     const height = this.logarithmic ? (cost) => Math.log1p(cost) / Math.log1p(most) : (cost) => cost / most;
@@ -66,7 +66,7 @@ class CostChart {
     svg("text", { x: x(steps), y: CHART_HEIGHT - 4, "text-anchor": "end" }, this.svg).textContent = count(steps);
   }
 
-  // Names at the ends of the lines, apart from each other.
+  // Write names at the ends of the lines, without overlaps.
   ends(lines, x, y) {
     let above = -Infinity;
     const byHeight = lines.map((line) => ({ line, at: Number(y(line.costs.at(-1))) + 4 }));

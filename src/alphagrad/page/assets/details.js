@@ -1,4 +1,4 @@
-// What is said about a step, a vertex or an edge, as elements.
+// Texts about a step, a vertex or an edge, as elements.
 
 const MOST_LISTED = 14;
 
@@ -55,7 +55,7 @@ function aboutEdge(model, state, edge) {
   return [
     element("h3", `${vertexName(model, edge.source)} → ${vertexName(model, edge.target)}`),
     element("p", element("code", model.text(edge))),
-    element("p", edge.known !== null ? "A number known beforehand: nothing is stored." : `Holds ${plural(held, "number")}.`, "where"),
+    element("p", edge.known !== null ? "A number known in advance: nothing is stored." : `Holds ${plural(held, "number")}.`, "where"),
     element("p", story),
   ];
 }

@@ -1,7 +1,7 @@
-// A drawing of the graph in an SVG element: zoom, pan, hovering, and what has changed.
+// A drawing of the graph in an SVG element, with zoom, pan, hovering, and marks for changes.
 
 const RADIUS = 13;
-// With more edges than this, only what is drawn can be pointed at, without room around it.
+// With more edges than this, the pointer has to be exactly on an edge, without a margin around it.
 const MOST_HITS = 900;
 const MOST_LABELS = 70;
 const LARGEST_SCALE = 1.5;
@@ -34,7 +34,7 @@ function short(text, most) {
 }
 
 class GraphView {
-  // `on` has what to call: hoverVertex, hoverEdge, leave, pick.
+  // `on` holds the callbacks hoverVertex, hoverEdge, leave and pick.
   constructor(host, model, on) {
     Object.assign(this, { model, on, paths: new Map(), nodes: new Map(), labels: new Map() });
     this.svg = svg("svg", { role: "group", "aria-label": `Graph of ${model.title}` }, host);
@@ -64,7 +64,7 @@ class GraphView {
     return node;
   }
 
-  // The number of a vertex, and its name where the symbol inside is not the whole of it.
+  // The number of a vertex, and its name if the symbol inside is not the full name.
   below(vertex) {
     return vertex.symbol === vertex.name ? String(vertex.number) : short(`${vertex.number} ${vertex.name}`, 13);
   }
@@ -93,7 +93,7 @@ class GraphView {
     return { path, hit };
   }
 
-  // Show a state. `next` is the vertex that goes next, `prices` what vertices cost now, where they are to be shown.
+  // Show a state. `next` is the vertex to be eliminated next; `prices` are the current costs of vertices, if shown.
   update(state, { next = null, prices = null } = {}) {
     this.state = state;
     const present = new Set();
@@ -132,7 +132,7 @@ class GraphView {
 
   styleVertex(number, node, state, next, price, dearest) {
     const vertex = this.model.vertices.get(number), gone = state.gone.has(number);
-    // What is gone lies below the edges.
+    // Eliminated vertices lie below the edges.
     if (gone !== node.classList.contains("gone")) this.groups[gone ? "ghosts" : "vertices"].append(node);
     node.classList.toggle("gone", gone);
     node.classList.toggle("next", number === next);
@@ -147,7 +147,7 @@ class GraphView {
     else node.removeAttribute("aria-disabled");
   }
 
-  // Structures beside the edges: all of them in small graphs of arrays, else of those that the last step touched.
+  // Structures beside the edges: of all edges in small graphs of arrays, otherwise of those that the last step changed.
   updateLabels(state) {
     const wanted = new Map();
     const all = !this.model.scalar && this.paths.size <= MOST_LABELS;
@@ -186,7 +186,7 @@ class GraphView {
     this.nodes.get(number)?.focus();
   }
 
-  // The vertex that Tab reaches: the one that has the focus, or the first that is still there.
+  // The vertex that Tab reaches: the one with the focus, or the first that is not eliminated.
   offerFocus(numbers) {
     if (this.groups.vertices.contains(document.activeElement)) return;
     const offered = numbers.find((number) => !this.state.gone.has(number));
@@ -218,7 +218,7 @@ class GraphView {
     this.svg.addEventListener("pointermove", (event) => {
       if (from === null || event.buttons === 0) { from = null; return; }
       const [x, y, left, top] = from;
-      // A click that trembles is still a click.
+      // A click with a small movement is still a click.
       if (Math.hypot(event.clientX - x, event.clientY - y) < 4) return;
       this.svg.classList.add("dragging");
       this.box = [left - (event.clientX - x) / this.scale, top - (event.clientY - y) / this.scale, this.box[2], this.box[3]];
@@ -228,7 +228,7 @@ class GraphView {
     new ResizeObserver(() => this.show()).observe(this.svg);
   }
 
-  // All of it, but small graphs not larger than is pleasant.
+  // Fit the whole graph, but do not enlarge small graphs too much.
   fit() {
     const { width, height } = this.svg.getBoundingClientRect(), [across, down] = this.model.data.size;
     const least = Math.min(width / across, height / down) / LARGEST_SCALE;

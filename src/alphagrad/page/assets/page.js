@@ -1,4 +1,4 @@
-// The page: what is chosen, and everything that follows from it.
+// The page: the user's choices, and everything that depends on them.
 
 const byId = (id) => document.getElementById(id);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -22,7 +22,7 @@ class Page {
     this.open(0, data.step);
   }
 
-  // ---- what is shown
+  // ---- views
 
   open(number, step = 0) {
     this.model = this.models[number];
@@ -96,7 +96,7 @@ class Page {
     });
   }
 
-  // ---- from what is chosen to what is seen
+  // ---- drawing
 
   stateOf(order) {
     return this.walks[order].to(this.step);
@@ -106,7 +106,7 @@ class Page {
     return this.mode === "play" ? this.game.state : this.stateOf(this.chosen);
   }
 
-  // Show what has changed once whatever changes it is done, however many changes there are.
+  // Redraw once after all changes of an event.
   refresh() {
     if (this.waiting) return;
     this.waiting = true;
@@ -218,7 +218,7 @@ class Page {
     byId("detail").replaceChildren(...about);
   }
 
-  // ---- what can be done
+  // ---- actions
 
   go(step) {
     this.step = Math.min(Math.max(step, 0), this.steps);
@@ -231,7 +231,7 @@ class Page {
     this.refresh();
   }
 
-  // Open a body at the order that its graph is eliminated by, and remember where that graph is left.
+  // Open a body at the current order of its graph, and remember the step of that graph.
   enter(body) {
     const { name } = this.model.orders[this.chosen];
     this.model.left = { step: this.step, name };
@@ -275,7 +275,7 @@ class Page {
     if (loop) this.enter(loop.body);
     if (this.mode !== "play" || this.model.unavailable || !this.game.eliminate(vertex)) return;
     const { last } = this.game.state;
-    this.moved(this.game.over ? this.verdict() : `${vertex} is gone, for ${count(last.multiplications)}.`);
+    this.moved(this.game.over ? this.verdict() : `${vertex} is eliminated, for ${count(last.multiplications)}.`);
     const near = this.model.intermediates.filter((other) => !this.game.state.gone.has(other));
     if (walked && near.length) this.panels[0].view.focus(this.closest(vertex, near));
   }
@@ -307,7 +307,7 @@ class Page {
     const best = this.model.orders.reduce((a, b) => (b.multiplications < a.multiplications ? b : a));
     const next = this.game.nextOf(best);
     this.panels[0].view.hint([cheapest.vertex, ...(next === null ? [] : [next])]);
-    const path = next === null ? `You have left the way of the order “${best.name}”.` : `The order “${best.name}” goes on with ${next}.`;
+    const path = next === null ? `You have left the order “${best.name}”.` : `The order “${best.name}” continues with ${next}.`;
     this.say(`Cheapest now: ${cheapest.vertex}, for ${count(cheapest.price)}. ${path}`);
   }
 
@@ -328,7 +328,7 @@ class Page {
     byId("game-says").textContent = text;
   }
 
-  // ---- the wires
+  // ---- event handlers
 
   wire() {
     const click = (id, action) => byId(id).addEventListener("click", action);
@@ -395,7 +395,7 @@ class Page {
   }
 }
 
-// An order with those of the bodies that it passes, as Python takes it.
+// An order with the orders of the bodies that it passes, as Python source.
 function orderText(model, vertices, name) {
   const order = model.orders.find((each) => each.name === name);
   const inside = (order?.bodies ?? []).map(([vertex, place]) => {
@@ -418,7 +418,7 @@ function toggleTheme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem(THEME, root.dataset.theme); } catch { /* A page without storage forgets. */ }
+  try { localStorage.setItem(THEME, root.dataset.theme); } catch { /* Without storage, the page does not remember the theme. */ }
 }
 
 function rememberedTheme() {

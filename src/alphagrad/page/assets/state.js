@@ -1,14 +1,14 @@
-// The graph of one function, and what eliminating vertices does to it. The counts are those of graphax.Plan.
+// The graph of one function, and the effects of eliminations on it. The counts are those of graphax.Plan.
 
 const count = (number) => Number(number).toLocaleString("en-US");
 const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 const edgeKey = (target, source) => `${source}→${target}`;
 
-// How the coefficient of a sum comes from those of two known summands.
+// How the coefficient of a sum follows from those of two known summands.
 const ADDS = 1, KEEPS = 2;
 
 class Model {
-  // A body of a loop is `outside` in the graph that the loop is in.
+  // For the body of a loop, `outside` is the graph that contains the loop.
   constructor(data, outside = null) {
     Object.assign(this, { data, outside, title: data.title, orders: data.orders, bound: data.bound });
     this.bodies = data.bodies.map((body) => new Model(body, this));

@@ -54,7 +54,7 @@ function costsTable(model, colours) {
   }));
   return [block(
     tableOf("", ["order", "mul", "add", "peak", "of bound"], rows),
-    note(`Multiplications are counted ${model.data.counting}; peak is the most numbers that edges hold at a time. ${aboutBound(model)}`),
+    note(`Multiplications are counted ${model.data.counting}; peak is the largest number of values that edges hold at any time. ${aboutBound(model)}`),
   )];
 }
 

@@ -1,9 +1,10 @@
 """Train the policy: ``python -m alphagrad.policy.training --folder runs/policy``.
 
-First it learns from a teacher, in rounds: the search's orders of generated functions say which moves are good in states
-of the teacher's and of its own games. Then it plays whole games on other generated functions and learns from what they
-cost. Teachers are kept as they are found, and what was learnt after every few steps, so that a run that was stopped
-goes on. The best network so far is ``policy.safetensors`` in the folder.
+First the policy learns from a teacher, in rounds: orders of generated functions, found by search, show which moves are
+good, in states of the teacher's games and of the policy's own. Then the policy plays whole games on other generated
+functions and learns from their costs. Orders of the teacher are saved as soon as they are found, and the network after
+every few steps, so a run that was stopped can be resumed. The best network so far is ``policy.safetensors`` in the
+folder.
 """
 
 import json
@@ -41,10 +42,10 @@ PLAYED, HELD_OUT = 2_000_000, 10_000_000
 class Config:
     """How the policy is trained. The fields are the options of the command."""
 
-    folder: Annotated[Path, Option(help="Where the run is kept.")] = Path("runs/policy")
+    folder: Annotated[Path, Option(help="The folder of the run.")] = Path("runs/policy")
     workers: Annotated[int, Option(help="Processes that search, play and measure.")] = 2
     teachers: Annotated[int, Option(help="Number of functions with a teacher.")] = 1200
-    teacher_seconds: Annotated[float, Option(help="Seconds of search for each of them.")] = 0.4
+    teacher_seconds: Annotated[float, Option(help="Seconds of search for each function with a teacher.")] = 0.4
     states: Annotated[int, Option(help="States per lesson. A lesson is about one function.")] = 24
     rounds: Annotated[int, Option(help="Rounds of lessons. Each adds new states to those of the round before.")] = 5
     epochs: Annotated[int, Option(help="Passes over the lessons of a round.")] = 4

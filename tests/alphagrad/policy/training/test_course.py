@@ -51,8 +51,8 @@ def test_moves_of_better_games_become_likelier():
 
 
 @pytest.mark.slow
-def test_a_run_that_is_stopped_goes_on(tmp_path, monkeypatch, capsys):
-    """It ends with what one ends with that was not stopped."""
+def test_a_stopped_run_continues(tmp_path, monkeypatch, capsys):
+    """It ends with the same result as a run that was not stopped."""
     parts, whole = tmp_path / "parts", tmp_path / "whole"
     main([*ARGUMENTS, "--folder", str(whole)])
     parts.mkdir()

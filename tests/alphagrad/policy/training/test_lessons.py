@@ -8,7 +8,7 @@ NETWORK = initial(0, hidden=8)
 
 
 def smallest_problem(counting):
-    """The smallest of some functions that are learnt from."""
+    """The problem of the smallest of some training functions."""
     return min((training_problem(seed) for seed in range(counting == "folded", 12, 2)), key=lambda p: p.size)
 
 
@@ -32,7 +32,7 @@ def test_lessons_are_padded_states():
     taught = lesson(problem, teacher, NETWORK, states=4, seed=[1, 2])
     assert taught.features.shape[:2] == taught.losses.shape == taught.legal.shape == (4, LARGEST)
     assert not taught.legal[:, problem.size :].any()
-    # On the teacher's own way, its next move loses nothing.
+    # Along the teacher's order, its next move loses nothing.
     for losses, legal in zip(taught.losses[::2], taught.legal[::2], strict=True):
         cursor = problem.size - legal.sum()
         assert losses[teacher[cursor]] == pytest.approx(0, abs=1e-3)
