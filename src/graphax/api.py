@@ -129,12 +129,13 @@ def hessve(
     sparse: bool = False,
     backend: Backend = "auto",
 ) -> Callable[P, Any]:
-    """The Hessian of ``function`` by elimination, exactly symmetric.
+    """The Hessian of ``function`` by elimination, symmetric.
 
     Has the call signature of `jax.hessian` and returns the same. For a real scalar function without loops, graphax
-    computes one half and mirrors it. ``order`` is an order of the graph of ``function``; every intermediate value is
-    eliminated together with its adjoint. For other functions, graphax differentiates the Jacobian once more, and
-    ``order`` is the order of the Jacobian.
+    computes one half and mirrors it. Matrices of up to 64 × 64 numbers are exactly symmetric. In larger ones, XLA may
+    round the two halves differently, because reading both from one costs as much as computing them. ``order`` is an
+    order of the graph of ``function``; every intermediate value is eliminated together with its adjoint. For other
+    functions, graphax differentiates the Jacobian once more, and ``order`` is the order of the Jacobian.
 
     The other arguments are those of `jacve`.
     """
