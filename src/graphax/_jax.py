@@ -275,11 +275,16 @@ def varying_like(value: Any, atom: Atom) -> Any:
 
 def typed_like(value: Any, atom: Atom) -> Any:
     """An array whose type is weak if that of ``atom`` is."""
+    return typed_as(value, atom.aval)
+
+
+def typed_as(value: Any, aval: Any) -> Any:
+    """Like `typed_like`, but for a type."""
     value = jax.numpy.asarray(value)
-    weak = is_weak(atom)
-    if value.weak_type == weak or value.dtype != dtype(atom):
+    if value.weak_type == aval.weak_type or value.dtype != aval.dtype:
         return value
-    return core.primitives.convert_element_type_p.bind(value, new_dtype=value.dtype, weak_type=weak, sharding=None)
+    convert = core.primitives.convert_element_type_p
+    return convert.bind(value, new_dtype=value.dtype, weak_type=aval.weak_type, sharding=None)
 
 
 def shape(atom: Atom) -> tuple[int, ...]:
