@@ -291,6 +291,13 @@ def shape(atom: Atom) -> tuple[int, ...]:
     return tuple(atom.aval.shape)  # type: ignore[attr-defined]
 
 
+def unknown_shape(program: Program) -> tuple[Any, ...] | None:
+    """The first shape in a program with a size that is unknown until it runs; None if there is none."""
+    results = (var for eqn in program.equations for var in eqn.outvars)
+    shapes = (shape(atom) for atom in (*program.inputs, *results) if hasattr(atom.aval, "shape"))
+    return next((found for found in shapes if not all(isinstance(size, int) for size in found)), None)
+
+
 def dtype(atom: Atom) -> Any:
     return atom.aval.dtype  # type: ignore[attr-defined]
 
