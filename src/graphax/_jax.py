@@ -359,6 +359,11 @@ def is_differentiable(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.inexact)
 
 
+def has_complex(program: Program) -> bool:
+    """Whether any equation has a complex result."""
+    return any(is_complex(var.aval) for eqn in all_equations(program.equations) for var in eqn.outvars)
+
+
 def is_complex(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.complexfloating)
 

@@ -161,12 +161,14 @@ class Pipeline:
         mode = PlainMode(self.traced, self.first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
+        modes = [way for way in self.modes(self.points) if way.name in mode.names]
         scattered = any(eqn.primitive.name.startswith("scatter") for eqn in eliminated.equations)
         if scattered and not eliminated.inputs:
             # A large constant Jacobian. XLA would fill it with zeros first, although it could compute it in one loop.
-            return replace(mode, name=min(self.modes(self.points), key=lambda way: way.run).name)
+            return replace(mode, name=min(modes, key=lambda way: way.run).name)
         few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
-        name = better_mode(eliminated, self.modes(self.points), self.points, few)
+        # Elimination takes complex numbers apart, which JAX's modes do not.
+        name = better_mode(eliminated, modes, self.points, few or _jax.has_complex(self.traced.program))
         return None if name is None else replace(mode, name=name)
 
     def modes(self, points: int) -> list[Way]:
