@@ -275,15 +275,27 @@ def varying_like(value: Any, atom: Atom) -> Any:
 
 def typed_like(value: Any, atom: Atom) -> Any:
     """An array whose type is weak if that of ``atom`` is."""
+    return typed_as(value, atom.aval)
+
+
+def typed_as(value: Any, aval: Any) -> Any:
+    """Like `typed_like`, but for a type."""
     value = jax.numpy.asarray(value)
-    weak = is_weak(atom)
-    if value.weak_type == weak or value.dtype != dtype(atom):
+    if value.weak_type == aval.weak_type or value.dtype != aval.dtype:
         return value
-    return core.primitives.convert_element_type_p.bind(value, new_dtype=value.dtype, weak_type=weak, sharding=None)
+    convert = core.primitives.convert_element_type_p
+    return convert.bind(value, new_dtype=value.dtype, weak_type=aval.weak_type, sharding=None)
 
 
 def shape(atom: Atom) -> tuple[int, ...]:
     return tuple(atom.aval.shape)  # type: ignore[attr-defined]
+
+
+def unknown_shape(program: Program) -> tuple[Any, ...] | None:
+    """The first shape in a program with a size that is unknown until it runs; None if there is none."""
+    results = (var for eqn in program.equations for var in eqn.outvars)
+    shapes = (shape(atom) for atom in (*program.inputs, *results) if hasattr(atom.aval, "shape"))
+    return next((found for found in shapes if not all(isinstance(size, int) for size in found)), None)
 
 
 def dtype(atom: Atom) -> Any:
@@ -345,6 +357,11 @@ def linear_solver(eqn: JaxprEqn, operands: Sequence[Any]) -> tuple[Program, Sequ
 
 def is_differentiable(aval: Any) -> bool:
     return jax.dtypes.issubdtype(getattr(aval, "dtype", np.dtype(bool)), np.inexact)
+
+
+def has_complex(program: Program) -> bool:
+    """Whether any equation has a complex result."""
+    return any(is_complex(var.aval) for eqn in all_equations(program.equations) for var in eqn.outvars)
 
 
 def is_complex(aval: Any) -> bool:

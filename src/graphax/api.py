@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from jax.tree_util import tree_unflatten
 
-from . import _jax
+from . import _jax, unknown_sizes
 from ._jax import Program
 from .backend import Backend, attempted, check_backend, compiled, is_alone, run
 from .entries import Sparsity, sparsity_of
@@ -104,7 +104,8 @@ def _evaluation(
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Traced, list[Any], Any]:
         pipeline = Pipeline(function, args, kwargs, request, order, **how)
-        outputs, jacobian = pipeline.run(backend)
+        unknown = _jax.unknown_shape(pipeline.traced.program) is not None
+        outputs, jacobian = unknown_sizes.jacobian(pipeline, backend) if unknown else pipeline.run(backend)
         return pipeline.traced, outputs, jacobian
 
     return evaluate
@@ -190,6 +191,8 @@ def _second_derivatives(function: Callable, order: Any, request: Request, backen
 
     def evaluate(args: Sequence[Any], kwargs: dict[str, Any], chosen: Callable) -> tuple[Traced, Any]:
         pipeline = Pipeline(function, args, kwargs, request, order, sparse=sparse)
+        if _jax.unknown_shape(pipeline.traced.program) is not None:
+            return pipeline.traced, chosen(*typed(unknown_sizes.hessian(pipeline, backend), pipeline.traced.args))
         plain = plain_at_once(pipeline) if is_alone(pipeline.traced.args, backend) else None
         found = attempted(plain, pipeline.traced.args) if plain else None
         if found is not None:

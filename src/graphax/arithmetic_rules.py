@@ -18,7 +18,7 @@ from .simplify import is_sparse, uniform_value
 
 
 @renaming_rules_for("convert_element_type", "copy", "copy_p", "reduce_precision", "optimization_barrier", "pvary")
-@renaming_rules_for("sharding_constraint")
+@renaming_rules_for("sharding_constraint", "layout_constraint", "reshard", "device_put")
 def _same(call):
     blocks: list[JacobianBlock | None] = [None] * len(call.out_shapes)
     axes = range(len(call.shape))

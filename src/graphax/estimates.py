@@ -165,13 +165,13 @@ def is_quickest(ours: Way, others: Sequence[Way], points: int) -> bool:
 def better_mode(ours: Program, modes: Sequence[Way], points: int, has_few_passes: bool = False) -> str | None:
     """The mode of JAX that should be faster than elimination by XLA, or None.
 
-    The difference has to be clear, in a long program. An exception is a mode with few passes through long arrays: it
-    compiles to a few loops, no matter what they compute.
+    The difference has to be clear, in a long program, including its branches and the bodies of its loops. An exception
+    is a mode with few passes through long arrays: it compiles to a few loops, no matter what they compute.
     """
     best, eliminated = min(modes, key=lambda way: way.run), elimination(ours, points)
     if has_few_passes:
         return best.name if best.run < eliminated.run else None
-    clearly = len(ours.equations) >= _MANY_EQUATIONS and best.run < _CLEARLY * eliminated.run
+    clearly = size(ours)[0] >= _MANY_EQUATIONS and best.run < _CLEARLY * eliminated.run
     return best.name if clearly else None
 
 

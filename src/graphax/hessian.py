@@ -247,6 +247,8 @@ def _mirrored_block(block: JacobianBlock, row: int, column: int) -> JacobianBloc
 
 def mirrored_array(x: jax.Array, size: int) -> jax.Array:
     """Square matrices in the last axes, with their upper triangle mirrored below the diagonal."""
+    if size == 0:
+        return x
     return jnp.reshape(chosen_halves(jnp.reshape(x, (-1, size, size)), (0, 2, 1)), x.shape)
 
 
@@ -258,7 +260,7 @@ def turned_array(x: jax.Array, rank: int, other: int) -> jax.Array:
 
 
 def typed(found: Found, args: Sequence[Any]) -> Found:
-    """Derivatives with the dtypes of the arguments, as in JAX: a gradient is a cotangent."""
+    """Derivatives with the dtypes and weak types of the arguments, as in JAX: a gradient is a cotangent."""
     outputs, gradients, matrices = found
     slopes = [[_typed(x, argument) for x, argument in zip(row, args, strict=True)] for row in gradients]
     curved = [
@@ -268,10 +270,12 @@ def typed(found: Found, args: Sequence[Any]) -> Found:
 
 
 def _typed(x: Any, argument: Any) -> Any:
-    dtype = jnp.result_type(argument)
-    if x.dtype == dtype or not (is_floating(dtype) and is_floating(x.dtype)):
+    aval = jax.typeof(argument)
+    if not (is_floating(aval.dtype) and is_floating(x.dtype)):
         return x
-    return x.mapped(lambda part: part, dtype) if isinstance(x, JacobianBlock) else lax.convert_element_type(x, dtype)
+    if not isinstance(x, JacobianBlock):
+        return _jax.typed_as(lax.convert_element_type(x, aval.dtype), aval)
+    return x if x.dtype == aval.dtype else x.mapped(lambda part: part, aval.dtype)
 
 
 def hessian_program(pipeline: Pipeline) -> SymmetricHessian | NestedHessian:

@@ -133,7 +133,7 @@ def plain_at_once(pipeline: Pipeline) -> PlainHessian | None:
     if all(is_polynomial(eqn) for eqn in equations):
         # The second derivatives may be constant, which elimination detects.
         return None
-    between = any(_jax.is_complex(var.aval) for eqn in equations for var in eqn.outvars)
+    between = _jax.has_complex(program)
     return None if between or _jax.has_loops(program) else PlainHessian(traced)
 
 

@@ -112,7 +112,8 @@ class _Windows:
 
     @property
     def count(self) -> int:
-        return len(self.places[0]) if self.places else 1
+        positions = [*self.places, *self.starts.values()]
+        return len(positions[0]) if positions else 1
 
     @property
     def wandering(self) -> list[int]:

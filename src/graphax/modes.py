@@ -62,7 +62,25 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class PlainMode(Mode):
-    """All passes side by side, as in JAX itself."""
+    """All passes side by side, as in JAX itself. Numbers may be complex."""
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The modes that accept the arguments and results of the function; none where there are collectives."""
+        if any(map(_jax.is_collective, self.traced.program.equations)):
+            return ()
+        inputs, outputs = (
+            {_kind(_jax.dtype(atom)) for atom in atoms} for atoms in (self.traced.program.inputs, self._atoms)
+        )
+        if self.traced.holomorphic:
+            return (FORWARD, REVERSE) if inputs | outputs == {np.complexfloating} else ()
+        if inputs - {np.floating} or None in outputs:
+            return ()
+        return (FORWARD,) if np.complexfloating in outputs else (FORWARD, REVERSE)
+
+    @cached_property
+    def is_possible(self) -> bool:
+        return bool(self.names)
 
     def __call__(self, *args: Any) -> tuple[list[Any], list[list[Any]]]:
         def outputs(*args: Any) -> tuple[list[Any], list[Any]]:
@@ -70,8 +88,15 @@ class PlainMode(Mode):
             return found[: self.traced.out_count], found
 
         mode = {FORWARD: jax.jacfwd, REVERSE: jax.jacrev}[self.name]
-        rows, found = mode(outputs, tuple(range(len(args))), has_aux=True)(*args)
+        holomorphic = self.traced.holomorphic
+        rows, found = mode(outputs, tuple(range(len(args))), has_aux=True, holomorphic=holomorphic)(*args)
         return self._finished(found, rows)
+
+
+def _kind(dtype: Any) -> Any:
+    """`numpy.floating` or `numpy.complexfloating`; None for anything else."""
+    kinds = (np.floating, np.complexfloating)
+    return next((kind for kind in kinds if jax.dtypes.issubdtype(dtype, kind)), None)
 
 
 @dataclass(frozen=True, eq=False)

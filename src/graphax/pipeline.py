@@ -82,10 +82,10 @@ class Pipeline:
     @cached_property
     def program(self) -> Accumulation:
         """Maps flat arguments to flat outputs, and to the Jacobian by flat output and flat input."""
-        return Accumulation(self.derivation, self.plan, self.sparse, self._first)
+        return Accumulation(self.derivation, self.plan, self.sparse, self.first)
 
     @property
-    def _first(self) -> int:
+    def first(self) -> int:
         """The number of the first output to return."""
         return 0 if self.with_value else self.traced.out_count
 
@@ -128,7 +128,7 @@ class Pipeline:
         points, statements = self.points, arithmetic(self.traced.program)
         ways = {
             passes: kernel_of_passes(passes.name, passes.count, statements, points)
-            for passes in (Passes(self.traced, self._first, name) for name in (FORWARD, REVERSE))
+            for passes in (Passes(self.traced, self.first, name) for name in (FORWARD, REVERSE))
             if passes.is_possible
         }
         quick = [passes for passes, way in ways.items() if is_quickest(way, self.modes(points), points)]
@@ -141,7 +141,7 @@ class Pipeline:
     @property
     def _candidates_on_gpu(self) -> tuple[Callable, ...]:
         """Passes in several threads per point, and elimination in one, which comes last if its code is long."""
-        passes = [ThreadPasses(self.traced, self._first, name) for name in (FORWARD, REVERSE)]
+        passes = [ThreadPasses(self.traced, self.first, name) for name in (FORWARD, REVERSE)]
         possible = tuple(each for each in passes if each.is_possible)
         eliminated = instructions_of_plan(about_operations(self.graph), arithmetic(self.traced.program))
         return (*possible, self.eliminated) if eliminated > LONGEST_CODE else (self.eliminated, *possible)
@@ -158,15 +158,17 @@ class Pipeline:
 
         An explicitly requested order is always kept.
         """
-        mode = PlainMode(self.traced, self._first)
+        mode = PlainMode(self.traced, self.first)
         if self.sparse or not self.is_automatic or not mode.is_possible:
             return None
+        modes = [way for way in self.modes(self.points) if way.name in mode.names]
         scattered = any(eqn.primitive.name.startswith("scatter") for eqn in eliminated.equations)
         if scattered and not eliminated.inputs:
             # A large constant Jacobian. XLA would fill it with zeros first, although it could compute it in one loop.
-            return replace(mode, name=min(self.modes(self.points), key=lambda way: way.run).name)
+            return replace(mode, name=min(modes, key=lambda way: way.run).name)
         few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
-        name = better_mode(eliminated, self.modes(self.points), self.points, few)
+        # Elimination takes complex numbers apart, which JAX's modes do not.
+        name = better_mode(eliminated, modes, self.points, few or _jax.has_complex(self.traced.program))
         return None if name is None else replace(mode, name=name)
 
     def modes(self, points: int) -> list[Way]:

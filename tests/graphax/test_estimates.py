@@ -115,11 +115,50 @@ def test_orders_may_be_arrays(way):
     assert_same(got, (jax.grad if way is gx.jacve else jax.hessian)(function)(x), 1e-12)
 
 
-@pytest.mark.parametrize("argument", [1.0 + 2.0j, 3], ids=["complex", "integer"])
-def test_modes_are_for_real_numbers(argument):
+@pytest.mark.parametrize(
+    ("function", "argument", "modes"),
+    [
+        pytest.param(lambda x: x * 2.0, 3, (), id="integer"),
+        pytest.param(lambda x: x > 0, 1.5, (), id="truth value"),
+        pytest.param(lambda x: (jnp.exp(1j * x), x), 1.5, ("jax.jacfwd",), id="real to complex"),
+        pytest.param(lambda x: jnp.abs(jnp.exp(1j * x)), 1.5, ("jax.jacfwd", "jax.jacrev"), id="complex in between"),
+        pytest.param(jnp.sin, 1.0 + 2.0j, ("jax.jacfwd", "jax.jacrev"), id="holomorphic"),
+    ],
+)
+def test_modes_that_accept_a_function(function, argument, modes):
     request = Request(0, holomorphic=isinstance(argument, complex), allow_int=True)
-    asked = Pipeline(lambda x: x * 2.0, (argument,), {}, request)
-    assert not PlainMode(asked.traced).is_possible
+    traced = Pipeline(function, (argument,), {}, request).traced
+    assert PlainMode(traced).names == modes
+    assert PlainMode(traced).is_possible == bool(modes)
+
+
+COMPLEX = {
+    "a spectrum": (lambda x: jnp.abs(jnp.fft.fft(jnp.sin(x))) ** 2, False),
+    "complex results": (lambda x: jnp.exp(1j * x) * jnp.sum(x), False),
+    "holomorphic": (lambda z: jnp.linalg.solve(jnp.outer(z, z) + 3 * jnp.eye(8), jnp.exp(z)), True),
+    "roots": (lambda x: jnp.linalg.eigvals(jnp.diag(jnp.ones(7), -1).at[0].set(-x)), False),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.parametrize("mapped", [False, True], ids=["alone", "mapped"])
+def test_complex_numbers_are_left_to_the_modes_of_jax(name, mapped):
+    """Elimination takes complex numbers apart, which takes up to eight times as long."""
+    function, holomorphic = COMPLEX[name]
+    x = array(8) + 1.5
+    x = x + 0.5j * array(8, seed=1) if holomorphic else x
+    found = Pipeline(function, (x,), {}, Request(0, holomorphic=holomorphic)).choice("auto")
+    assert found.name == "xla, by jax.jacfwd"
+    outer, x = (jax.vmap, jnp.stack([x, 2 * x])) if mapped else (lambda f: f, x)
+    got = jax.jit(outer(gx.jacve(function, holomorphic=holomorphic)))(x)
+    assert_same(got, jax.jit(outer(jax.jacfwd(function, holomorphic=holomorphic)))(x), 1e-9)
+
+
+def test_equations_in_loops_count():
+    """The conjugate gradients of JAX have few equations outside of their loop."""
+    program = program_of(lambda x: jax.lax.fori_loop(0, 3, lambda _, c: rotations(30)(c), x), array(3))
+    assert len(program.equations) < 200 < estimates.size(program)[0]
+    assert better_mode(program, [estimates.Way("jax.jacfwd", 0.0, 0.0)], 1) == "jax.jacfwd"
 
 
 def test_explanations_have_estimates_of_each_way():

@@ -155,6 +155,38 @@ def test_value_gradient_and_hessian(function, has_aux, how):
     assert_same(hessian, jax.hessian(function, (0, 1))(*args))
 
 
+EMPTY = {
+    "one number": lambda x: jnp.sum(x) ** 2,
+    "no numbers": lambda x: x**2,
+    "several results": lambda x: (x**2, jnp.sum(x), jnp.concatenate([x, jnp.ones(2)])),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+def test_arguments_without_elements(name, shape):
+    function = EMPTY[name] if shape == (0,) else lambda x: EMPTY[name](x.ravel())
+    assert_same(gx.hessve(function)(np.ones(shape)), jax.hessian(function)(np.ones(shape)))
+
+
+WEAK = {
+    "a number": (lambda x: x**3, 0.7),
+    "a constant": (lambda x: 3.0, jnp.ones(3)),
+    "several results": (lambda x: (jnp.ones(2), 3.0, x**2), jnp.ones(3)),
+    "a number and an array": (lambda p: p["n"] ** 2 * jnp.sum(p["x"] ** 2), {"n": 1.5, "x": jnp.ones(3)}),
+    "several results of both": (lambda p: (p["n"] * p["x"], p["n"] ** 2), {"n": 1.5, "x": jnp.ones(3)}),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_are_those_of_jax(name):
+    types = lambda tree: jax.tree.map(lambda leaf: (leaf.dtype, leaf.weak_type), tree)
+    function, x = WEAK[name]
+    _, gradient, hessian = gx.value_grad_hess(function)(x)
+    assert types(hessian) == types(gx.hessve(function)(x)) == types(jax.hessian(function)(x))
+    assert types(gradient) == types(jax.jacrev(function)(x))
+
+
 def test_a_banded_hessian_stays_banded():
     hessian = gx.hessve(SCALAR["Rosenbrock"][0], sparse=True)(array(1000))
     assert hessian.structure.stored < 3200

@@ -70,6 +70,20 @@ def test_indices_that_are_known_only_at_run_time(name):
         np.testing.assert_allclose(jax.jit(gx.jacve(function, order=order))(x, indices), want, atol=1e-12)
 
 
+@pytest.mark.parametrize("index", [9, -9, [9], [9, -9], [[9], [-9]], [9, 2]])
+@pytest.mark.parametrize("x", [X, MATRIX], ids=["vector", "matrix"])
+@pytest.mark.parametrize("order", ["fwd", "rev"])
+def test_known_indices_outside_of_the_array(index, x, order):
+    index = np.array(index)
+    function = lambda x: (
+        jnp.sin(x).at[index].get(mode="fill", fill_value=0.5),
+        jnp.sin(x).at[index].set(x.sum(), mode="drop"),
+        jnp.sin(x).at[index].add(x[0] ** 2, mode="drop"),
+    )
+    for got, want in zip(gx.jacve(function, order=order)(x), jax.jacfwd(function)(x), strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_one_number_for_each_entry_that_is_picked(name):
     function, x, indices, stored = CASES[name]

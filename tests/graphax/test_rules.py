@@ -27,6 +27,8 @@ CASES = {
     "identity": (lambda x: x, (2, 3), "1[i,j|i,j]"),
     "convert": (lambda x: x.astype(jnp.float32), (3,), "1[i|i]"),
     "copy": (jnp.array, (3,), "1[i|i]"),
+    "device_put": (jax.device_put, (3,), "1[i|i]"),
+    "device_put on a device": (lambda x: jax.device_put(x, jax.devices()[0]), (3,), "1[i|i]"),
     "add": (lambda x: x + x, (3,), "2[i|i]"),
     "add a number": (lambda x: x + 1.0, (3,), "1[i|i]"),
     "sub": (lambda x: 1.0 - x, (3,), "-1[i|i]"),

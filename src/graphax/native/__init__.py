@@ -71,6 +71,9 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
             # Most of them may be zeros, which are not known yet.
             _check_results(0, elements // STATEMENTS_OF_A_RESULT, limit)
         statements = unroll(program, limit, patient)
+        if statements.depends_on_signs and not required:
+            # The function itself may run in XLA, and its derivatives must have the same signs.
+            raise NativeError("its results depend on the signs of eigenvectors, which are LAPACK's")
         check_room(statements)
         if not patient:
             results = results_outside(statements)

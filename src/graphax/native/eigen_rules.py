@@ -52,8 +52,13 @@ def _decomposed(u: Unrolling, a: Arithmetic, matrix: Numbers) -> tuple[Numbers, 
     spoiled = a.zero
     for number in symmetric[np.tril_indices(size)]:
         spoiled = a.add(spoiled, a.mul(number, a.zero))
-    result = u.apply("add", np.array(columns, np.int64).T, np.array(spoiled))
-    return result, u.apply("add", np.array(values, np.int64), np.array(spoiled))
+    found = []
+    for n, column in enumerate(columns):
+        # Both vectors of two rows consist of the same numbers, which must differ to have signs of their own.
+        found.append(u.apply("sub" if n % 2 else "add", np.array(column, np.int64), np.array(spoiled)))
+        if size > 1:
+            u.add_vector(found[-1])
+    return np.array(found, np.int64).T, u.apply("add", np.array(values, np.int64), np.array(spoiled))
 
 
 def _rotate(a: Arithmetic, matrix: Numbers, vectors: Numbers, p: int, q: int) -> None:

@@ -92,12 +92,14 @@ class Statements:
     Attributes:
         inputs, outputs: the shape and dtype of every operand and result.
         results: the statements that are the elements of each result.
+        depends_on_signs: whether results may depend on the signs of eigenvectors.
     """
 
     statements: tuple[Statement, ...]
     inputs: tuple[tuple[tuple[int, ...], np.dtype], ...]
     outputs: tuple[tuple[tuple[int, ...], np.dtype], ...]
     results: tuple[tuple[int, ...], ...]
+    depends_on_signs: bool = False
 
     @property
     def operations(self) -> int:

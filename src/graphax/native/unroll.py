@@ -20,6 +20,7 @@ from .factors import Factors
 from .known import Known
 from .needed import needed
 from .repeats import MOST_IN_MEMORY, NONE, Step, repeated
+from .signs import depends_on_signs
 from .statements import STORED, StatementBuilder, Statements
 
 # With more statements than this, compiling takes a quarter of a minute, and arrays are better left to XLA.
@@ -57,6 +58,8 @@ class Unrolling:
         self.lengths: list[int | None] = [1]
         # The number of statements of loops that had to be written again.
         self.given_up = 0
+        # Per number that belongs to an eigenvector, all numbers of that eigenvector; none if it belongs to several.
+        self.vectors: dict[int, tuple[int, ...]] = {}
 
     @property
     def count(self) -> int:
@@ -149,6 +152,12 @@ class Unrolling:
         With ``inside``, nothing that depends on carries is computed before the loop, even if they stay the same.
         """
         return repeated(self, start, length, backward, step, counts, inside)
+
+    def add_vector(self, numbers: Numbers) -> None:
+        """Note that numbers belong to an eigenvector, whose sign is free."""
+        vector = tuple(int(number) for number in numbers)
+        for number in vector:
+            self.vectors[number] = vector if self.vectors.get(number, vector) == vector else ()
 
     def is_known(self, numbers: Numbers) -> bool:
         """True if all elements of an array are constants."""
@@ -311,7 +320,10 @@ def unroll(program: Program, limit: int = LIMIT, required: bool = False) -> Stat
     count = sum(statement.operation not in STORED for statement in kept)
     if count > limit:
         raise _too_many(limit)
-    return Statements(kept, inputs, outputs, tuple(tuple(places[n] for n in result) for result in results))
+    results = [[places[n] for n in result] for result in results]
+    vectors = {places[number]: vector for number, vector in unrolling.vectors.items() if number in places}
+    signs = depends_on_signs(kept, results, vectors)
+    return Statements(kept, inputs, outputs, tuple(map(tuple, results)), signs)
 
 
 def _too_many(limit: int) -> LongCodeError:

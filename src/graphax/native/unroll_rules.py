@@ -183,6 +183,13 @@ def _same(u: Unrolling, eqn: Any, *operands: Numbers) -> Any:
     return list(operands) if eqn.primitive.multiple_results else operands[0]
 
 
+@rule("device_put")
+def _device_put(u: Unrolling, eqn: Any, *operands: Numbers) -> list[Numbers]:
+    if any(device is not None for device in eqn.params["devices"]):
+        raise NativeError("a kernel runs where its operands are")
+    return list(operands)
+
+
 @rule("iota")
 def _iota(u: Unrolling, eqn: Any) -> Numbers:
     shape, dimension = eqn.params["shape"], eqn.params["dimension"]

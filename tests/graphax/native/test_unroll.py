@@ -50,6 +50,7 @@ CASES = {
     "where": lambda x: jnp.where(x > 0, x, x * x),
     "choice by number": lambda x: lax.select_n((x > 0).astype(jnp.int32) + (x > 0.5), x, 2 * x, 3 * x),
     "clamp": lambda x: jnp.clip(x, -0.3, 0.4),
+    "device_put": lambda x: sum(jax.device_put((x, 2 * x))),
     "iota": lambda x: x * lax.broadcasted_iota(x.dtype, (3, 4), 1),
     "conversion": lambda x: x.astype(jnp.float32) * jnp.floor(4 * x).astype(jnp.int32),
     "remainder": lambda x: lax.rem(x, jnp.full_like(x, 0.3)),
