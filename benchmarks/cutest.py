@@ -187,18 +187,31 @@ def work(options: argparse.Namespace) -> None:
     for number, case in enumerate(found):
         if number % options.jobs != options.shard or is_final(known.get(case.key, {})):
             continue
-        head = {"case": case.key, "entries": case.entries}
         without = known.get(case.key, {}).get("without", [])
-        if case.entries > options.largest:
-            row = {"skipped": TOO_LARGE}
-        elif set(derivatives(case)) <= {*without, OURS}:
-            row = {"skipped": f"JAX takes longer than {options.patience:g} s, or fails", "without": without}
-        else:
-            try:
-                row = measured(case, without, partial(note, options.note, case.key))
-            except Exception as error:  # noqa: BLE001  any exception is a finding
-                row = {"failed": f"{type(error).__name__}: {str(error).strip()[:300]}"}
-        write(options.output, head | row)
+        row = row_of(case, without, options, partial(note, options.note, case.key))
+        write(options.output, {"case": case.key, "entries": case.entries} | row)
+
+
+def row_of(
+    case: Case, without: Sequence[str], options: argparse.Namespace, at: Callable[[str], None]
+) -> dict[str, Any]:
+    """The row of a case. If a way of JAX fails, it is left out, as it is if it takes too long."""
+    if case.entries > options.largest:
+        return {"skipped": TOO_LARGE}
+    if set(derivatives(case)) <= {*without, OURS}:
+        return {"skipped": f"JAX takes longer than {options.patience:g} s, or fails", "without": list(without)}
+    steps = [TRACING]
+
+    def begun(step: str) -> None:
+        steps.append(step)
+        at(step)
+
+    try:
+        return measured(case, without, begun)
+    except Exception as error:  # noqa: BLE001  any exception is a finding
+        if steps[-1] in (OURS, TRACING):
+            return {"failed": f"{type(error).__name__}: {str(error).strip()[:300]}"}
+        return row_of(case, [*without, steps[-1]], options, at)
 
 
 def is_final(row: dict[str, Any]) -> bool:

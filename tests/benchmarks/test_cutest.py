@@ -1,11 +1,13 @@
 """Small CUTEst problems: Jacobians and Hessians at the starting points equal JAX's, with NaN at the same places."""
 
 import importlib.util
+from argparse import Namespace
 
+import cutest
 import jax
 import numpy as np
 import pytest
-from cutest import TOLERANCE, TRACING, blamed, cases, derivatives, done, is_final, is_kept, report
+from cutest import TOLERANCE, TRACING, blamed, cases, derivatives, done, is_final, is_kept, report, row_of
 from shards import Step
 from versus import OURS, Comparison, disagreement
 
@@ -102,3 +104,26 @@ def test_a_case_ends_where_ours_takes_too_long_or_the_function_does(tmp_path, wa
     assert is_final(row)
     assert "longer than 120 s" in row[kind]
     assert f"A Jacobian {kind}" in report(done(output))[0]
+
+
+@pytest.mark.parametrize(
+    ("failing", "key", "value"),
+    [
+        (["jacrev"], "without", ["jacrev"]),
+        (["jacfwd", "jacrev"], "skipped", "JAX takes longer than 5 s, or fails"),
+        ([OURS], "failed", "MemoryError: too large"),
+        ([TRACING], "failed", "MemoryError: too large"),
+    ],
+)
+def test_a_way_of_jax_that_fails_is_left_out(failing, key, value, monkeypatch):
+    def measured(case, without, at):
+        for step in (TRACING, *derivatives(case)):
+            if step not in without:
+                at(step)
+                if step in failing:
+                    raise MemoryError("too large")
+        return {"without": without}
+
+    monkeypatch.setattr(cutest, "measured", measured)
+    (case,) = (case for case in cases(["BT1"]) if case.kind == "Jacobian")
+    assert row_of(case, [], Namespace(largest=100, patience=5.0), lambda step: None)[key] == value
