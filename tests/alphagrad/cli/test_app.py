@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import jax
 import numpy as np
@@ -397,13 +398,16 @@ def test_ctrl_c_during_a_proof():
     answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles first, if necessary
     # Its folded counts are not proven yet.
     command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--certified", "--no-record", "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        time.sleep(15)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    # A shell starts commands in the background so that they ignore Ctrl-C.
+    hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=hear, **pipes) as process:
+        try:
+            time.sleep(15)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130, err
     assert "184" in out
     assert "interrupted" in err
