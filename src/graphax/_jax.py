@@ -25,6 +25,9 @@ source_info_util.register_exclusion(str(Path(__file__).parent) + os.sep)
 # Calls that are replaced by their body: differentiating the body is differentiating the call.
 _INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"})
 
+# The primitive of operations that are defined by others.
+_HIGH_LEVEL = "call_hi_primitive"
+
 # The linear map of a custom_vjp function. It can only be transposed.
 _TRANSPOSE_ONLY = "custom_lin"
 
@@ -109,10 +112,21 @@ def _renamed(atom: Atom, names: dict[Var, Atom]) -> Atom:
 def _body(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if eqn.primitive in _STANDING_FOR:
         return _STANDING_FOR[eqn.primitive](eqn)
+    if eqn.primitive.name == _HIGH_LEVEL:
+        return _expanded(eqn)
     if eqn.primitive.name not in _INLINED:
         return None
     body = next(eqn.params[key] for key in ("jaxpr", "call_jaxpr") if key in eqn.params)
     return body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, ())
+
+
+def _expanded(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """What a search and its kind consist of since JAX 0.12; None for equations that have derivatives of their own."""
+    high_level = eqn.params["_prim"]
+    if any(is_differentiable(var.aval) for var in eqn.outvars):
+        return None
+    operands = [jax.ShapeDtypeStruct(shape(atom), dtype(atom), weak_type=is_weak(atom)) for atom in eqn.invars]
+    return jax.make_jaxpr(high_level.expand)(*jax.tree.unflatten(high_level.in_tree, operands))
 
 
 def called(eqn: JaxprEqn) -> Program | None:

@@ -159,6 +159,7 @@ REAL_ARITHMETIC: dict[str, Callable] = {
     "pow": _elementwise(np.power),
     "exp": _elementwise(np.exp),
     "log": _elementwise(np.log),
+    "log2": _elementwise(np.log2),
     "sin": _elementwise(np.sin),
     "cos": _elementwise(np.cos),
     "tan": _elementwise(np.tan),

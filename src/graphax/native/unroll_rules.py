@@ -90,6 +90,12 @@ def _square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     return u.apply("mul", x, x)
 
 
+@rule("log2")
+def _log2(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
+    # JAX has this primitive since version 0.12, and wrote the same quotient before.
+    return u.apply("div", u.apply("log", x), u.constants(np.log(2), _jax.dtype(eqn.invars[0])))
+
+
 @rule("one_minus_square")
 def _one_minus_square(u: Unrolling, eqn: Any, x: Numbers) -> Numbers:
     one = u.constants(1, _jax.dtype(eqn.invars[0]))

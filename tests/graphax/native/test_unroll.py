@@ -62,6 +62,7 @@ CASES = {
     "derivative of erf": lambda x: jax.jvp(lax.erf, (4 * x,), (x,))[1],
     "whole powers": lambda x: x**3 + x**-2 + x**0,
     "fractional powers": lambda x: jnp.abs(x) ** 0.7,
+    "logarithm to base two": lambda x: jnp.log2(jnp.abs(x)) + jnp.log2(8.0) + jnp.log2(x[:1]),
     "custom derivative": lambda x: jax.nn.relu(x) + jax.nn.silu(x),
     "softmax": lambda x: jax.nn.softmax(x, axis=0),
     "condition": lambda x: lax.cond(x[0, 0] > 0, jnp.sin, lambda y: y + 1, x),
