@@ -113,18 +113,17 @@ def _body(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if eqn.primitive in _STANDING_FOR:
         return _STANDING_FOR[eqn.primitive](eqn)
     if eqn.primitive.name == _HIGH_LEVEL:
-        return _expanded(eqn)
+        # Whole numbers have no derivatives, so none are lost.
+        return None if any(is_differentiable(var.aval) for var in eqn.outvars) else _expanded(eqn)
     if eqn.primitive.name not in _INLINED:
         return None
     body = next(eqn.params[key] for key in ("jaxpr", "call_jaxpr") if key in eqn.params)
     return body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, ())
 
 
-def _expanded(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """What a search and its kind consist of since JAX 0.12; None for equations that have derivatives of their own."""
+def _expanded(eqn: JaxprEqn) -> ClosedJaxpr:
+    """What an operation consists of that JAX defines by others, such as a search since JAX 0.12."""
     high_level = eqn.params["_prim"]
-    if any(is_differentiable(var.aval) for var in eqn.outvars):
-        return None
     operands = [jax.ShapeDtypeStruct(shape(atom), dtype(atom), weak_type=is_weak(atom)) for atom in eqn.invars]
     return jax.make_jaxpr(high_level.expand)(*jax.tree.unflatten(high_level.in_tree, operands))
 
@@ -139,6 +138,8 @@ def called(eqn: JaxprEqn) -> Program | None:
 
 def implemented(eqn: JaxprEqn) -> Program | None:
     """The program that implements a primitive defined by a library in terms of others; None for primitives of JAX."""
+    if eqn.primitive.name == _HIGH_LEVEL:
+        return inlined(_expanded(eqn))
     # Callbacks into Python cannot be inlined.
     if eqn.effects or "callback" in eqn.primitive.name:
         return None

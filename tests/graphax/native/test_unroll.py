@@ -199,6 +199,21 @@ def test_estimates_come_from_the_same_rules(name):
     assert [result.shape for result in results] == [_jax.shape(atom) for atom in program.outputs]
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jnp.searchsorted(jnp.array([-1.0, 0.2, 1.0]), x) * x,
+        lambda x: jnp.interp(x, jnp.array([-1.0, 0.2, 1.0]), jnp.array([2.0, 1.0, 3.0])),
+        lambda x: jnp.frexp(x)[0] + jnp.ldexp(x, 2),
+    ],
+)
+def test_operations_that_jax_defines_by_others(function):
+    points = np.stack([A, -A, 2 * A])
+    got, jacobians = jax.jit(jax.vmap(natively(lambda x: [function(x), jax.jacfwd(function)(x)])))(points)
+    np.testing.assert_allclose(got, jax.vmap(function)(points), rtol=1e-14)
+    np.testing.assert_allclose(jacobians, jax.vmap(jax.jacfwd(function))(points), rtol=1e-14)
+
+
 def test_primitives_of_other_libraries_are_what_they_do():
     primitive = _jax.Primitive("twice")
     primitive.def_impl(lambda x, *, times: jnp.sin(x) * times)
