@@ -133,7 +133,7 @@ def hessve(
     """The Hessian of ``function`` by elimination, symmetric.
 
     Has the call signature of `jax.hessian` and returns the same. For a real scalar function without loops, graphax
-    computes one half and mirrors it. Matrices of up to 64 × 64 numbers are exactly symmetric. In larger ones, XLA may
+    computes one half and mirrors it. Matrices of up to 256 × 256 numbers are exactly symmetric. In larger ones, XLA may
     round the two halves differently, because reading both from one costs as much as computing them. ``order`` is an
     order of the graph of ``function``; every intermediate value is eliminated together with its adjoint. For other
     functions, graphax differentiates the Jacobian once more, and ``order`` is the order of the Jacobian.

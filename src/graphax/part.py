@@ -42,7 +42,7 @@ from .sums import Refinement, Sum, Union
 # XLA takes several times as long to read entries by position as to choose between two arrays.
 # Columns of at least this many entries, and at most this many columns, are put side by side by choices.
 _LONG_COLUMN, _MOST_COLUMNS = 64, 16
-_LONG_TO_GATHER = 1 << 12
+_LONG_TO_GATHER = 1 << 16
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["where"], meta_fields=["labels"])
