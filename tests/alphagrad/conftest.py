@@ -11,7 +11,7 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def interruptible():
-    """Handle interrupts as usual, even if the process that runs the tests ignores them."""
+    """Handle interrupts as usual, here and in new processes, even if a shell started the tests ignoring them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

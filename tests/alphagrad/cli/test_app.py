@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import jax
 import numpy as np
@@ -393,15 +392,14 @@ def test_an_interruption_with_nothing_found_is_one():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_during_a_proof():
     """The solver continues for a while, which once aborted the process."""
     answered("search", "RoeFlux_1d", "--evaluations", "10")  # compiles first, if necessary
     # Its folded counts are not proven yet.
     command = [sys.executable, "-m", "alphagrad", "search", "RoeFlux_1d", "--certified", "--no-record", "--quiet"]
-    # A shell starts commands in the background so that they ignore Ctrl-C.
-    hear = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, preexec_fn=hear, **pipes) as process:
+    with subprocess.Popen(command, **pipes) as process:
         try:
             time.sleep(15)
             process.send_signal(signal.SIGINT)
