@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
+from . import _jax
 from .axes import axis_along
 from .block import JacobianBlock, as_pattern
 from .positions import listed
@@ -57,10 +58,7 @@ def _mul(call):
     number = uniform_value(other)
     if number is not None:
         return call.elementwise(scale=number)
-    if is_sparse(other) and np.shape(other) == call.out_shape == call.shape:
-        axes = range(len(call.shape))
-        return _by_nonzeros(call, axes, axes, other, axes)
-    return call.elementwise(other)
+    return _at_nonzeros(call, other) if is_sparse(other) else call.elementwise(other)
 
 
 @rules_for("div")
@@ -77,7 +75,11 @@ def _select(call):
     which = call.operands[0]
     if which is None:
         return _unknown_factor(call, 0)
-    return call.mask(lax.eq(which, lax.full_like(which, call.position - 1)))
+    number = call.position - 1
+    passed = None if _jax.is_traced([which]) else np.asarray(which) == number
+    if passed is not None and is_sparse(passed):
+        return _at_nonzeros(call, passed)
+    return call.mask(lax.eq(which, lax.full_like(which, number)))
 
 
 @rules_for("psum", "psum_invariant", "ppermute", "unreduced_psum")
@@ -159,18 +161,29 @@ def _dot_general(call):
     return call.block(out, labels[mine], factor, labels[other])
 
 
+def _at_nonzeros(call: LinearCall, factor: Any) -> JacobianBlock | None:
+    """The block of an elementwise product with a known array, most of which is zero."""
+    if np.shape(factor) != call.out_shape or len(call.shape) != len(call.out_shape):
+        return call.elementwise(factor)
+    out = range(len(call.out_shape))
+    # Along an axis of length one, all results depend on the same entry.
+    inp = [n if call.shape[n] == call.out_shape[n] else ("inp", n) for n in out]
+    return _by_nonzeros(call, out, inp, factor, out)
+
+
 def _by_nonzeros(call: LinearCall, out: Sequence, inp: Sequence, factor: Any, on: Sequence) -> JacobianBlock | None:
-    """A block whose values are a known array with few nonzeros, listed individually."""
+    """A block whose values are a known array with few nonzeros, listed individually. True counts as one."""
     numbers = np.asarray(factor)
     places = np.nonzero(numbers)
     if len(places[0]) == 0:
         return None
-    if len(places[0]) == 1:
+    if len(places[0]) == 1 and numbers.dtype != bool:
         return call.block(out, inp, factor, on)
     axes = zip(on, places, numbers.shape, strict=True)
     listing = {name: axis_along("nonzero", listed(place), size) for name, place, size in axes}
     out, inp = ([listing.get(name, name) for name in side] for side in (out, inp))
-    return call.block(out, inp, numbers[places], ("nonzero",))
+    values = (None, ()) if numbers.dtype == bool else (numbers[places], ("nonzero",))
+    return call.block(out, inp, *values)
 
 
 @rules_for("triangular_solve")

@@ -119,11 +119,11 @@ def uniform_value(array: Any) -> float | None:
 
 
 def is_sparse(array: Any) -> bool:
-    """Whether most of a constant array of numbers is zero. False if the array is not known yet."""
+    """Whether most of a constant array is zero, or false. False if the array is not known yet."""
     if isinstance(array, jax.core.Tracer) or not _FEWEST <= np.size(array) <= MANY:
         return False
     numbers = np.asarray(array)
-    return numbers.dtype.kind == "f" and bool(_NONZERO_SHARE * np.count_nonzero(numbers) <= numbers.size)
+    return numbers.dtype.kind in "fb" and bool(_NONZERO_SHARE * np.count_nonzero(numbers) <= numbers.size)
 
 
 def simplify(program: Program) -> Program:
