@@ -38,8 +38,9 @@ _PATIENCE = 1.5
 # The number of calls after which compiling has to pay off: with one point, and with many.
 _CALLS_ALONE, _CALLS = 100_000, 1_000
 # One of JAX's modes replaces elimination only in programs with this many equations, and only if it takes this much
-# less.
+# less. In shorter programs it has to take much less, and save more than estimates of short programs are off by.
 _MANY_EQUATIONS, _CLEARLY = 200, 0.8
+_BY_FAR, _SAVED = 0.35, 20e-6
 
 # A function has few inputs up to this number, and long arrays from this mean number of elements per equation.
 _FEW_INPUTS, _LONG_ARRAYS = 16, 16
@@ -165,14 +166,15 @@ def is_quickest(ours: Way, others: Sequence[Way], points: int) -> bool:
 def better_mode(ours: Program, modes: Sequence[Way], points: int, has_few_passes: bool = False) -> str | None:
     """The mode of JAX that should be faster than elimination by XLA, or None.
 
-    The difference has to be clear, in a long program, including its branches and the bodies of its loops. An exception
-    is a mode with few passes through long arrays: it compiles to a few loops, no matter what they compute.
+    The difference has to be clear, in a long program, including its branches and the bodies of its loops, or large. An
+    exception is a mode with few passes through long arrays: it compiles to a few loops, no matter what they compute.
     """
     best, eliminated = min(modes, key=lambda way: way.run), elimination(ours, points)
     if has_few_passes:
         return best.name if best.run < eliminated.run else None
     clearly = size(ours)[0] >= _MANY_EQUATIONS and best.run < _CLEARLY * eliminated.run
-    return best.name if clearly else None
+    by_far = best.run < _BY_FAR * eliminated.run and best.run + _SAVED < eliminated.run
+    return best.name if clearly or by_far else None
 
 
 def has_long_sums(program: Program) -> bool:

@@ -49,6 +49,14 @@ def test_short_programs_are_always_eliminated():
     assert better_mode(program, [estimates.Way("jax.jacfwd", 0.0, 0.0)], 1) is None
 
 
+def test_short_programs_of_large_arrays_are_left_to_a_mode_that_takes_far_less():
+    program = program_of(lambda x: jnp.sin(x) @ x, array(200, 200))
+    eliminated = elimination(program).run
+    assert eliminated > 100e-6
+    for share, taken in ((0.1, "jax.jacrev"), (0.6, None)):
+        assert better_mode(program, [estimates.Way("jax.jacrev", share * eliminated, 0.0)], 1) == taken
+
+
 @pytest.mark.parametrize("mode", ["jax.jacfwd", "jax.jacrev"])
 @pytest.mark.parametrize("mapped", [False, True], ids=["alone", "mapped"])
 def test_modes_of_jax_give_what_elimination_gives(monkeypatch, mode, mapped):
