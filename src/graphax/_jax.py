@@ -414,6 +414,17 @@ def is_mapped(values: Iterable[Any]) -> bool:
     return any(type(value).__name__ == "BatchTracer" for value in values)
 
 
+def is_staged(values: Iterable[Any]) -> bool:
+    """True where operations become part of a program, as under `jax.jit`, instead of running at once."""
+
+    def staged(value: Any) -> bool:
+        if type(value).__name__ == "BatchTracer":
+            return staged(value.val)
+        return isinstance(value, jax.core.Tracer)
+
+    return any(map(staged, values))
+
+
 def points_of(values: Iterable[Any]) -> int:
     """The number of points that `jax.vmap` maps values over, as far as it is known; 1 without `jax.vmap`."""
 

@@ -12,6 +12,7 @@ from jax.tree_util import tree_flatten, tree_unflatten
 from . import _jax
 from ._jax import Program
 from .by_numpy import known_results
+from .common_work import Split, split_common
 from .errors import GraphaxError, LongCodeError, NativeError
 from .estimates import MANY_POINTS, Way, elimination, is_quickest, kernel
 from .gpu_times import FEW_POINTS, is_near_the_limit
@@ -29,6 +30,7 @@ Backend = Literal["auto", "native", "xla"]
 BACKENDS: tuple[str, ...] = get_args(Backend)
 _LARGEST_CONSTANT = 1 << 16
 _CONSTANT = "its results do not depend on its arguments, so they are constants of the compiled program"
+_COMMON = "its results are the same at all points, so they are computed once"
 # The attribute of compiled functions that holds a function that returns their backend.
 _CHOSEN = "graphax_backend_choice"
 
@@ -44,15 +46,31 @@ def check_backend(backend: str) -> Backend:
 class _Flat:
     """A traced function that returns a pytree, ready to be run by any backend.
 
-    It is constant if its results do not depend on its arguments or on anything else that is not known yet. Large
-    constant results are not treated specially, because XLA writes them as quickly as it would copy them, and neither
-    are programs with effects.
+    Attributes:
+        whole: the program of the function.
+        operands: its operands.
+        tree: the pytree of its results.
+        split: the program without the work that all mapped points have in common; None if there is hardly any.
+        is_constant: whether its results do not depend on its arguments or on anything else that is not known yet. Large
+            constant results are not treated specially, because XLA writes them as quickly as it would copy them, and
+            neither are programs with effects.
     """
 
-    program: Program
+    whole: Program
     operands: list[Any]
     tree: Any
+    split: Split | None = None
     is_constant: bool = False
+
+    @property
+    def program(self) -> Program:
+        """The program that a backend runs for each point."""
+        return self.whole if self.split is None else self.split.each.program
+
+    @property
+    def is_common(self) -> bool:
+        """Whether all results are the same at all points."""
+        return self.split is not None and not self.program.outputs
 
     @staticmethod
     def of(function: Callable, args: Sequence[Any], largest_held: int = 0) -> "_Flat":
@@ -68,10 +86,14 @@ class _Flat:
         open_operands = [x for x in operands if _jax.is_traced([x]) or any(x is argument for argument in args)]
         small = elements_of(program.outputs) <= _LARGEST_CONSTANT
         known = not open_operands and not any(eqn.effects for eqn in program.equations)
-        return _Flat(program, operands, trees[-1], small and known)
+        split = None
+        if _jax.is_staged(operands):
+            split = split_common(program, [_jax.is_mapped([x]) for x in operands], _jax.points_of(operands))
+        return _Flat(program, operands, trees[-1], split, small and known)
 
     def run(self, by: Callable) -> Any:
-        return tree_unflatten(self.tree, by(*self.operands))
+        results = by(*self.operands) if self.split is None else self.split.run(self.operands, by)
+        return tree_unflatten(self.tree, results)
 
     def known(self, *operands: Any) -> list[Any]:
         """The results of a constant program, as constants of the program around it.
@@ -188,9 +210,14 @@ def _found(
                 flat = traced
                 if flat.is_constant and not required:
                     return _Found(candidate, flat, flat.known, _CONSTANT)
+                if flat.is_common:
+                    return _Found(candidate, flat, None, _COMMON)
                 unmapped = later(traced.program) if later else None
                 if unmapped is not None:
                     return _Found(candidate, traced, unmapped)
+            elif traced.is_common:
+                # Elimination is shorter than passes one after the other.
+                continue
             made = _kernel(traced, required, patient)
             if candidate is function or required or _is_taken(made, args, flat, others):
                 return _Found(candidate, traced, made)
@@ -216,6 +243,9 @@ def _quickest_on_gpu(
             _check_available(args, False)
             traced = _Flat.of(candidate, args, held)
             flat = traced if candidate is function else flat
+            if traced.is_common:
+                best, reason = None, _COMMON
+                continue
             if traced.is_constant and candidate is function:
                 return _Found(candidate, traced, traced.known, _CONSTANT)
             made = _kernel(traced, False, patient)

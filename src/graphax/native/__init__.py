@@ -83,12 +83,12 @@ def as_kernel(program: Program, required: bool, patient: bool = False, mapped: b
                 _check_patience(instructions(statements) + results, program)
     except NativeError as error:
         raise error.within("a function", _jax.first_source_line(program)) from error.__cause__
-    return Kernel(program, statements, required)
+    return Kernel(program, statements, required, lambda other: as_kernel(other, required, patient, mapped=True))
 
 
 def unmapped(program: Program) -> Unmapped | None:
     """A program whose single points XLA runs in any case, as a kernel when mapped; None for any other program."""
-    return Unmapped(program, lambda: as_kernel(program, False, mapped=True)) if is_left_to_xla(program) else None
+    return Unmapped(program, lambda other: as_kernel(other, False, mapped=True)) if is_left_to_xla(program) else None
 
 
 def _limit_unasked(program: Program, mapped: bool) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _jax
 from .._jax import Program
+from ..common_work import Split, split_common
 from ..errors import NativeError
 from ..gpu_times import FEW_POINTS, SOLVERS, kernel_on_gpu, xla_on_gpu
 from ..notices import left_to_xla
@@ -56,12 +57,14 @@ _PREFETCHED_FROM, _STREAMED_FROM = 2 << 20, 16 << 20
 class Kernel:
     """A program for one point and its statements. Kernels with the same statements are equal.
 
-    ``required`` says that the kernel was requested by name, not chosen because it should be faster.
+    ``required`` says that the kernel was requested by name, not chosen because it should be faster. ``again`` makes the
+    kernel of another program in the same way.
     """
 
     program: Program
     statements: Statements
     required: bool
+    again: Callable[[Program], "Kernel"]
 
     @cached_property
     def digest(self) -> str:
@@ -147,6 +150,12 @@ def _program(kernel: Kernel, batched: tuple[bool, ...]) -> Any:
 def _batch(operands: Sequence[Any], dims: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...]) -> Any:
     """Add one more axis of points, merged with the existing one. Operands with neither axis are still read once."""
     size = next(np.shape(x)[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None)
+    split = None if any(batched) else split_mapped(kernel.program, operands, dims)
+    if split is not None:
+        try:
+            return run_split(split, operands, dims, kernel.again(split.each.program))
+        except NativeError as error:
+            left_to_xla(f"common work stays in the kernel: {error}")
     moved = [x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)]
     inner = _batch_size([np.shape(x)[dim is not None :] for x, dim in zip(moved, dims, strict=True)], batched)
     if inner is not None:
@@ -159,6 +168,21 @@ def _batch(operands: Sequence[Any], dims: Sequence[Any], kernel: Kernel, batched
     if inner is not None:
         results = [jnp.reshape(x, (size, inner, *x.shape[1:])) for x in results]
     return results, [0] * len(results)
+
+
+def split_mapped(program: Program, operands: Sequence[Any], dims: Sequence[Any]) -> Split | None:
+    """Split off the work that does not depend on the mapped operands, for the rule of `jax.vmap`."""
+    # Without `jax.jit`, every equation of the common part would be a call of its own.
+    if not _jax.is_staged(operands):
+        return None
+    size = next(np.shape(x)[dim] for x, dim in zip(operands, dims, strict=True) if dim is not None)
+    return split_common(program, [dim is not None for dim in dims], size if isinstance(size, int) else 1)
+
+
+def run_split(split: Split, operands: Sequence[Any], dims: Sequence[Any], by: Callable) -> tuple[list[Any], list[Any]]:
+    """All results of a split program, and their mapped axes. ``by`` computes one point of those that are mapped."""
+    results = split.run(operands, jax.vmap(by, in_axes=split.axes(dims)))
+    return results, split.merged([None] * len(split.same), [0] * (len(results) - len(split.same)))
 
 
 def _merged(x: Any, has_outer: bool, has_inner: bool, outer: int, inner: int) -> Any:

@@ -13,15 +13,15 @@ import jax
 from .. import _jax
 from .._jax import Program
 from ..notices import left_to_xla
-from .primitive import Kernel, is_better_alone
+from .primitive import Kernel, is_better_alone, run_split, split_mapped
 
 
 @dataclass(frozen=True, eq=False)
 class Unmapped:
-    """A program for one point, and a function that makes its kernel."""
+    """A program for one point, and a function that makes the kernel of a program."""
 
     program: Program
-    kernel: Callable[[], Kernel]
+    kernel: Callable[[Program], Kernel]
 
     def __call__(self, *operands: Any) -> list[Any]:
         return _unmapped.bind(*operands, unmapped=self)
@@ -41,11 +41,15 @@ def _results(avals: Sequence[Any], unmapped: Unmapped) -> list[tuple[tuple[int, 
 
 
 def _batch(operands: Sequence[Any], dims: Sequence[Any], unmapped: Unmapped) -> Any:
-    by: Callable = unmapped.program
+    split = split_mapped(unmapped.program, operands, dims)
+    program = unmapped.program if split is None else split.each.program
+    by: Callable = program
     try:
-        by = unmapped.kernel()
+        by = unmapped.kernel(program)
     except Exception as error:  # noqa: BLE001  on any error, XLA can run the program
         left_to_xla(str(error))
+    if split is not None:
+        return run_split(split, operands, dims, by)
     results = jax.vmap(by, in_axes=tuple(dims))(*operands)
     return results, [0] * len(results)
 
