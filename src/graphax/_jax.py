@@ -362,6 +362,17 @@ def _is_plain(eqn: JaxprEqn) -> bool:
     return not any(is_complex(atom.aval) or _varying(atom.aval) for atom in atoms)
 
 
+def is_solve(eqn: JaxprEqn) -> bool:
+    """True for a linear solve that is defined by its products with vectors."""
+    return eqn.primitive.name == "custom_linear_solve" and _is_plain(eqn)
+
+
+def linear_product(eqn: JaxprEqn, operands: Sequence[Any]) -> tuple[Program, Sequence[Any], Sequence[Any]]:
+    """The product with the matrix of a linear solve, the operands that it closes over, and the right-hand sides."""
+    lengths = eqn.params["const_lengths"]
+    return inlined(eqn.params["jaxprs"].matvec), operands[: lengths.matvec], operands[sum(lengths) :]
+
+
 def linear_solver(eqn: JaxprEqn, operands: Sequence[Any]) -> tuple[Program, Sequence[Any], Sequence[Any]]:
     """The solver of a linear solve, the operands that it closes over, and the right-hand sides."""
     lengths = eqn.params["const_lengths"]

@@ -17,6 +17,7 @@ from .graph import ComputationGraph, Edge, Vertex, pruned
 from .loop import Loop
 from .partials import Partials, equation_partials, tangent_shape
 from .simplify import fold_constants, simplify
+from .solves import moves_matrix, solve_partials
 from .structure import identity
 from .terms import renamed
 from .trace import Traced
@@ -62,15 +63,17 @@ def derive(
     whole: bool = True,
     moving: Iterable[Var] | None = None,
     wanted: Sequence[bool] | None = None,
+    with_residuals: bool = True,
 ) -> Derivation:
     """Find the local blocks of all relevant equations, and the graph that they form.
 
     With ``whole``, blocks of small arrays are kept whole where that is faster. Derivatives are taken with respect to
-    the inputs in ``moving`` and of the outputs that are ``wanted``; None means all of them.
+    the inputs in ``moving`` and of the outputs that are ``wanted``; None means all of them. With ``with_residuals``,
+    the residuals of linear solves are vertices.
     """
     program = traced.program
     numbers: dict[Var, int] = {var: -n for n, var in enumerate(program.inputs)}
-    makers, bundles = _numbered(program, numbers)
+    makers, further = _numbered(program, numbers)
     last = max(makers, default=0)
     outputs = program.outputs[: traced.out_count]
     results = [atom if wanted is None or wanted[n] else None for n, atom in enumerate(outputs)]
@@ -89,9 +92,9 @@ def derive(
         active = [var for var in variables if var in live and var in moving]
         if not active:
             continue
-        if position in bundles:
+        if _jax.is_loop(eqn):
             loop = _loop(eqn, active, live, simplified, whole)
-            first, second = bundles[position]
+            first, second = further[position]
             loops[position] = LocalLoop(loop, (second, first))
             found = _loop_edges(eqn, loop, loops[position].edge, active, live, numbers)
             moving.update(eqn.outvars[o] for o in loop.reached(_positions(eqn, active)))
@@ -99,16 +102,21 @@ def derive(
             avals |= {first: _bundle_aval(eqn.invars), second: _bundle_aval(eqn.outvars)}
             continue
         variables = tuple(dict.fromkeys((*active, *variables)))
-        partials = (
-            _branches(eqn, variables, active, live, simplified, whole)
-            if _jax.is_choice(eqn)
-            else equation_partials(eqn, variables, active, whole)
-        )
-        moving.update(eqn.outvars[o] for o, _ in partials.structures)
+        targets, sources = [numbers[var] for var in eqn.outvars], [numbers[var] for var in active]
+        partials: Partials | Branches
+        if with_residuals and moves_matrix(eqn, active):
+            partials = solve_partials(eqn, variables, active, whole)
+            targets, sources = [*targets, *further[position]], [*sources, *further[position]]
+            avals |= {number: var.aval for number, var in zip(further[position], eqn.outvars, strict=True)}
+        elif _jax.is_choice(eqn):
+            partials = _branches(eqn, variables, active, live, simplified, whole)
+        else:
+            partials = equation_partials(eqn, variables, active, whole)
+        moving.update(eqn.outvars[o] for o, _ in partials.structures if o < len(eqn.outvars))
         names = {
-            (o, i): (numbers[eqn.outvars[o]], numbers[active[i]])
+            (o, i): (targets[o], sources[i])
             for o, i in partials.structures
-            if eqn.outvars[o] in live
+            if o >= len(eqn.outvars) or eqn.outvars[o] in live
         }
         edges.update({edge: renamed(partials.structures[key], position) for key, edge in names.items()})
         local[position] = LocalBlocks(partials, variables, names)
@@ -126,21 +134,22 @@ def derive(
     return Derivation(graph, traced, local, loops)
 
 
-def _numbered(program: Program, numbers: dict[Var, int]) -> tuple[dict[int, JaxprEqn], dict[int, tuple[int, int]]]:
-    """Number all values that equations define, and two bundles per loop.
+def _numbered(program: Program, numbers: dict[Var, int]) -> tuple[dict[int, JaxprEqn], dict[int, tuple[int, ...]]]:
+    """Number all values that equations define, two bundles per loop, and the residuals of linear solves.
 
-    Returns the equations by number, and the bundles by position of the loop.
+    Returns the equations by number, and the further numbers by the position of the equation.
     """
     makers: dict[int, JaxprEqn] = {}
-    bundles = {}
+    further: dict[int, tuple[int, ...]] = {}
     for position, eqn in enumerate(program.equations):
-        if _jax.is_loop(eqn):
-            bundles[position] = len(makers) + 1, len(makers) + 2
-            makers |= dict.fromkeys(bundles[position], eqn)
+        count = 2 if _jax.is_loop(eqn) else len(eqn.outvars) if _jax.is_solve(eqn) else 0
+        if count:
+            further[position] = tuple(len(makers) + 1 + n for n in range(count))
+            makers |= dict.fromkeys(further[position], eqn)
         for var in eqn.outvars:
             numbers[var] = len(makers) + 1
             makers[numbers[var]] = eqn
-    return makers, bundles
+    return makers, further
 
 
 def _positions(eqn: JaxprEqn, active: Sequence[Var]) -> list[int]:

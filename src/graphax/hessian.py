@@ -17,6 +17,7 @@ from ._jax import Var
 from .block import JacobianBlock, add, compose, mirrored
 from .bundles import Bundle, Passage
 from .curvature import Curvature, equation_curvature
+from .derive import Derivation
 from .execute import Blocks, eliminate, evaluate_all, finished
 from .graph import ComputationGraph
 from .order import Order
@@ -44,7 +45,12 @@ class SymmetricHessian:
 
     @property
     def graph(self) -> ComputationGraph:
-        return self.pipeline.graph
+        return self.derivation.graph
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The derivation without residuals, because second derivatives of a solution are not those of its residual."""
+        return self.pipeline.without_residuals
 
     @property
     def is_possible(self) -> bool:
@@ -75,7 +81,7 @@ class SymmetricHessian:
     def _curved(self) -> list["_Curved"]:
         """The equations that have second derivatives."""
         found = []
-        for position, local in self.pipeline.derivation.local.items():
+        for position, local in self.derivation.local.items():
             results = {o: (self.graph.outputs[0], target) for (o, _), (target, _) in sorted(local.edges.items())}
             reached = {o: edge for o, edge in results.items() if edge in self.adjoints.outputs}
             sources = {i: source for (_, i), (_, source) in local.edges.items() if source in self.graph.vertices}
@@ -94,15 +100,17 @@ class SymmetricHessian:
 
     @cached_property
     def order(self) -> Order:
-        automatic = self.pipeline.is_automatic
-        return Order.of(order_of_pairs(self.graph, self.second) if automatic else self.pipeline.asked, self.graph)
+        if self.pipeline.is_automatic:
+            return Order.of(order_of_pairs(self.graph, self.second), self.graph)
+        asked = self.pipeline.order
+        return replace(asked, vertices=tuple(v for v in asked.vertices if v in self.graph.intermediates))
 
     @cached_property
     def plan(self) -> Plan:
         return symmetric_plan(self.graph, self.second, self.order.vertices, self._whole)
 
     def __call__(self, *args: Any) -> Found:
-        values, local = evaluate_all(self.pipeline.derivation, args, "xla")
+        values, local = evaluate_all(self.derivation, args, "xla")
         gradient: Blocks = {}
         hessian: Blocks = {}
         if self.graph.outputs[0] is not None:

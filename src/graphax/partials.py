@@ -81,6 +81,12 @@ def equation_partials(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[
         raise
 
 
+def partials_from_results(eqn: JaxprEqn, variables: Sequence[Var], active: Sequence[Var], whole: bool) -> Partials:
+    """Like `equation_partials`, with all unknown values read off by applying the transposed map to cotangents."""
+    key = EquationKey.of(eqn, variables, active, whole)
+    return _partials(key, _linearised(key, backward=True))
+
+
 class _Constant:
     """A literal operand, compared by value."""
 
@@ -132,11 +138,14 @@ class EquationKey:
             values = list(known)
             for index, operand in zip(self.active, tangible, strict=True):
                 values[index] = _from_real(operand, self.avals[index])
-            operands = [entry.value if isinstance(entry, _Constant) else values[entry] for entry in self.operands]
-            results = _jax.evaluate(self.eqn, operands)
+            results = _jax.evaluate(self.eqn, self.read(values))
             return [_to_real(results[n]) for n in self.differentiable], results
 
         return function
+
+    def read(self, values: Sequence[Any]) -> list[Any]:
+        """The operands of the equation, given the values of its variables."""
+        return [entry.value if isinstance(entry, _Constant) else values[entry] for entry in self.operands]
 
     @property
     def differentiable(self) -> list[int]:

@@ -67,6 +67,13 @@ class Pipeline:
     def derivation(self) -> Derivation:
         return derive(self.traced, self._simplified, whole=not self.sparse)
 
+    @cached_property
+    def without_residuals(self) -> Derivation:
+        """The derivation in which linear solves are single vertices."""
+        if not any(map(_jax.is_solve, self.traced.program.equations)):
+            return self.derivation
+        return derive(self.traced, self._simplified, whole=not self.sparse, with_residuals=False)
+
     @property
     def graph(self) -> ComputationGraph:
         return self.derivation.graph

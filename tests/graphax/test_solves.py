@@ -1,0 +1,108 @@
+"""Linear solves as two vertices: the residual, and the solution."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import graphax as gx
+
+from .comparing import array, assert_same
+
+MATRIX = array(4, 4) + 4 * np.eye(4)
+
+
+def with_vector(a, b):
+    return jnp.linalg.solve(a, b)
+
+
+def inverse(a, b):
+    return jnp.linalg.inv(a) @ b
+
+
+def newton_step(a, b):
+    x = b[:, 0]
+    return x - jnp.linalg.solve(a + jnp.diag(x * x), a @ x + x**3)
+
+
+def stacked(a, b):
+    return jnp.linalg.solve(jnp.stack([a, 2 * a + 1]), b)
+
+
+def by_iterations(a, b):
+    return jax.scipy.sparse.linalg.cg(a @ a.T + jnp.eye(4), b[:, 0])[0]
+
+
+def in_a_loop(a, b):
+    return lax.scan(lambda s, _: (jnp.linalg.solve(a + jnp.diag(s), s + b[:, 0]), s.sum()), b[:, 0], None, length=3)
+
+
+def in_a_branch(a, b):
+    return lax.cond(b[0, 0] > 9, lambda: b, lambda: jnp.linalg.solve(a * b[0, 0], b))
+
+
+FUNCTIONS = [with_vector, inverse, newton_step, stacked, by_iterations, in_a_loop, in_a_branch]
+
+
+@pytest.mark.parametrize("order", ["auto", "fwd", "rev"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_jacobians(function, order):
+    args = MATRIX, array(4, 3, seed=1)
+    got = jax.jit(gx.jacve(function, (0, 1), order=order))(*args)
+    assert_same(got, jax.jacfwd(function, (0, 1))(*args))
+
+
+@pytest.mark.parametrize("function", [with_vector, inverse, newton_step, stacked, by_iterations, in_a_branch])
+def test_derivatives_of_jacobians_pass_through_the_matrix_and_the_solution(function):
+    args = MATRIX, array(4, 3, seed=1)
+    want = jax.jit(jax.jacfwd(jax.jacfwd(function, (0, 1)), (0, 1)))(*args)
+    assert_same(jax.jit(jax.jacfwd(gx.jacve(function, (0, 1), backend="xla"), (0, 1)))(*args), want)
+    assert_same(jax.jit(gx.jacve(gx.jacve(function, (0, 1)), (0, 1)))(*args), want)
+
+
+@pytest.mark.parametrize("order", ["auto", "rev", "markowitz"])
+def test_hessians_take_a_solve_as_one_step(order):
+    def likelihood(a, b):
+        return jnp.sum(b * jnp.linalg.solve(a @ a.T, jnp.sin(b)))
+
+    args = MATRIX, array(4, 3, seed=1)
+    got = jax.jit(gx.hessve(likelihood, (0, 1), order=order))(*args)
+    assert_same(got, jax.hessian(likelihood, (0, 1))(*args))
+
+
+def test_an_order_of_the_graph_fits_its_hessian():
+    def function(x):
+        return jnp.sum(jnp.linalg.solve(MATRIX + jnp.outer(x, x), x) ** 2)
+
+    x = array(4)
+    graph = gx.build_graph(function, x)
+    order = graph.order(graph.intermediates[::-1])
+    assert_same(jax.jit(gx.hessve(function, order=order))(x), jax.hessian(function)(x))
+
+
+def test_matrices_of_few_parameters_are_multiplied_by_the_solution_first():
+    """Composing a block with three axes takes n³ products per parameter, and the residual takes n²."""
+    n, parameters = 12, 2
+
+    def function(p):
+        return jnp.linalg.solve(array(n, n) + n * np.eye(n) + p[0] * array(n, n, seed=1), array(n) * p[1])
+
+    cost = gx.build_graph(function, array(parameters), simplify=True).cost("auto")
+    assert cost.multiplications <= 2 * parameters * n * n
+
+
+def test_a_solve_by_a_known_matrix_is_one_vertex():
+    graph = gx.build_graph(lambda b: 2 * jnp.linalg.solve(MATRIX, jnp.sin(b)), array(4))
+    assert [v.name for v in graph.vertices.values()].count("custom_linear_solve") == 1
+
+
+def test_many_systems_end():
+    """XLA of JAX 0.10 waits forever for some batches of solves beside each other."""
+
+    def function(b):
+        return jnp.linalg.solve(array(30, 30) + 15 * np.eye(30) + jnp.diag(b), b)
+
+    b = array(300, 30)
+    got = jax.jit(jax.vmap(gx.jacve(function)))(b)
+    assert_same(got[:2], jax.vmap(jax.jacfwd(function))(b[:2]))
