@@ -53,6 +53,8 @@ class _Writer:
         self.code: list[Instruction | Drop] = []
         self.values: dict[Any, int] = {edge: number for number, edge in enumerate(operands)}
         self.alive = set(self.values.values())
+        # Values that equal their transpose exactly. So do their sums.
+        self._mirrored: set[int] = set()
 
     def _write(self, left: int, right: int, operation: Operation, edge: Edge) -> int:
         if operation.is_sum:
@@ -70,7 +72,10 @@ class _Writer:
     def sum(self, left: int | None, right: int | None, edge: Edge) -> int | None:
         if left is None or right is None:
             return right if left is None else left
-        return self._write(left, right, add(self.structures[left], self.structures[right], self.whole), edge)
+        total = self._write(left, right, add(self.structures[left], self.structures[right], self.whole), edge)
+        if {left, right} <= self._mirrored:
+            self._mirrored.add(total)
+        return total
 
     def turned(self, value: int, edge: Edge) -> int:
         return self._write(value, value, Turned(transposed(self.structures[value])), edge)
@@ -78,7 +83,7 @@ class _Writer:
     def mirrored(self, value: int, edge: Edge, since: int | None = None) -> int:
         """A symmetric value, mirrored. It was computed by the code from position ``since`` on."""
         structure = self.structures[value]
-        if not is_unambiguous(structure):
+        if value in self._mirrored or not is_unambiguous(structure):
             return value
         share = replaced(structure) / max(1, structure.stored)
         made = [step for step in self.code[since:] if isinstance(step, Instruction)] if since is not None else []
@@ -86,7 +91,9 @@ class _Writer:
             -int(share * sum(step.multiplications(counting) for step in made)) for counting in ("folded", "raw")
         )
         additions = -int(share * sum(step.operation.additions for step in made))
-        return self._write(value, value, Mirrored(structure, folded, raw, additions), edge)
+        result = self._write(value, value, Mirrored(structure, folded, raw, additions), edge)
+        self._mirrored.add(result)
+        return result
 
     def include(self, edge: Edge, value: int | None) -> None:
         """Add a value to an edge."""

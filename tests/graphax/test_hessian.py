@@ -9,9 +9,11 @@ from jax.scipy.special import erf
 
 import graphax as gx
 from graphax import api, symmetric
+from graphax.bundles import Mirrored
 from graphax.hessian import NestedHessian, SymmetricHessian, hessian_program
 from graphax.hessian_modes import PlainHessian, plain_hessian
 from graphax.pipeline import Pipeline
+from graphax.plan import Instruction
 from graphax.trace import Request
 
 from .comparing import array, assert_same
@@ -380,3 +382,18 @@ def test_derivatives_have_the_types_of_arguments(given, sparse, loops):
     blocks = [[block.todense() for block in row] for row in hessian] if sparse else [list(row) for row in hessian]
     assert_same(list(gradient), list(jax.grad(function, (0, 1))(*args)), 1e-5)
     assert_same(blocks, [list(row) for row in jax.hessian(function, (0, 1))(*args)], 1e-5)
+
+
+def test_sums_of_mirrored_blocks_are_not_mirrored_again():
+    """XLA would compute all entries of a batch again while it mirrors them."""
+
+    def function(x):
+        return jnp.sum(jnp.cumsum(x) ** 2) + jnp.sum(jnp.cos(x))
+
+    x = array(5, 9)
+    plan = hessian_program(Pipeline(function, [x[0]], {}, Request(0))).plan
+    steps = [step for step in plan.code if isinstance(step, Instruction)]
+    assert not isinstance(steps[-1].operation, Mirrored)
+    got = jax.jit(jax.vmap(gx.hessve(function)))(x)
+    np.testing.assert_array_equal(got, got.transpose(0, 2, 1))
+    assert_same(got, jax.vmap(jax.hessian(function))(x))
