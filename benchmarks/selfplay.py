@@ -1,21 +1,24 @@
 """Self-play of AlphaZero on the local devices: moves per second, and where the time goes.
 
-    python benchmarks/selfplay.py [--task RoeFlux_1d] [--environments 32] [--simulations 50] [--moves 4]
+    python benchmarks/selfplay.py [--task RoeFlux_1d] [--preset graph] [--environments 32] [--simulations 32]
 
-It times the network alone and the game alone for as many states as the search visits. The rest is the tree search.
+It times the network alone, with all that it is shown of a state, and the game alone, for as many states as the search
+visits. The rest is the tree search.
 """
 
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from alphagrad.agents.alphazero import AlphaZero, AlphaZeroConfig
-from alphagrad.agents.games import Environments, Games
-from alphagrad.agents.networks import NetworkConfig, PolicyValueNetwork
+from alphagrad.agents.alphazero import AlphaZero
+from alphagrad.agents.games import Best, Environments, Games
+from alphagrad.agents.networks import PolicyValueNetwork
+from alphagrad.agents.presets import PRESETS
 from alphagrad.game import GameState
 from alphagrad.tasks import TASKS
 
@@ -34,26 +37,28 @@ def seconds(function: Callable, *args: Any) -> float:
     return min(times)
 
 
-def network_alone(network: PolicyValueNetwork, observations: Any, evaluations: int) -> jax.Array:
+def network_alone(
+    network: PolicyValueNetwork, environments: Environments, states: GameState, evaluations: int
+) -> jax.Array:
     """Evaluations that depend on each other, so that none can be optimised away."""
-    observation, hints, alive = observations
 
     def evaluate(_: Any, total: jax.Array) -> jax.Array:
-        logits, values = network(observation + 0.0 * total, hints, alive)
+        dependent = jax.tree.map(lambda weight: weight + 0.0 * total, network)
+        logits, values = environments.each(dependent)(states)
         return values.sum() + logits.max()
 
     return jax.lax.fori_loop(0, evaluations, evaluate, jnp.float32(0.0))
 
 
 def game_alone(environments: Environments, states: GameState, evaluations: int) -> Any:
-    """Steps, each with its observation, of games that start again when they are over."""
+    """Steps of games that start again when they are over."""
     moves = states.eliminated.shape[-1]
 
     def move(number: jax.Array, carry: Any) -> Any:
         now, total = carry
         now = jax.tree.map(lambda new, old: jnp.where(number % moves == 0, new, old), states, now)
-        after, _ = environments.step(now, jnp.full(len(environments.tasks), number % moves))
-        return after, total + environments.view(after)[0].sum()
+        after, costs = environments.step(now, jnp.full(len(environments.tasks), number % moves))
+        return after, total + costs.sum()
 
     return jax.lax.fori_loop(0, evaluations, move, (states, jnp.float32(0.0)))
 
@@ -61,29 +66,26 @@ def game_alone(environments: Environments, states: GameState, evaluations: int) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", default="RoeFlux_1d")
+    parser.add_argument("--preset", default="graph", choices=PRESETS["alphazero"])
     parser.add_argument("--environments", type=int, default=32)
-    parser.add_argument("--simulations", type=int, default=50)
+    parser.add_argument("--simulations", type=int, default=32)
     parser.add_argument("--moves", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--dtype", default="float32")
     options = parser.parse_args()
     boards = Games.of([TASKS[options.task].graph()]).boards
-    config = AlphaZeroConfig(
-        environments=options.environments,
-        simulations=options.simulations,
-        network=NetworkConfig(layers=options.layers, dtype=options.dtype),
-    )
+    preset = PRESETS["alphazero"][options.preset]
+    config = replace(preset, environments=options.environments, simulations=options.simulations)
     agent = AlphaZero(config, boards.sizes)
     network = agent.init(jax.random.key(0)).network
     tasks = jnp.zeros(options.environments, jnp.int32)
     environments, keys = boards.environments(tasks), jax.random.split(jax.random.key(1), options.environments)
+    best = Best.none(1, boards.sizes.intermediates)
     states, evaluations = environments.start(), options.moves * (options.simulations + 1)
 
     def play(network: PolicyValueNetwork, keys: jax.Array) -> Any:
-        return agent.play(network, boards, tasks, keys, options.moves)
+        return agent.play(network, boards, tasks, keys, best, options.moves)
 
     whole = seconds(play, network, keys)
-    net = seconds(lambda network, seen: network_alone(network, seen, evaluations), network, environments.view(states))
+    net = seconds(lambda network: network_alone(network, environments, states, evaluations), network)
     game = seconds(lambda states: game_alone(environments, states, evaluations), states)
     moves = options.moves * options.environments
     print(f"{options.task}, {options.environments} environments, {options.simulations} simulations, {jax.devices()[0]}")

@@ -71,7 +71,7 @@ class Agent(ABC):
 
         ``best`` holds the best games so far. Returns the new state of the agent, the games, and metrics.
         """
-        episodes, notes = self.play(learner.network, boards, tasks, keys)
+        episodes, notes = self.play(learner.network, boards, tasks, keys, best)
         games, moves = episodes.actions.shape
         size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
         parts = minibatches((tasks, *self.lessons(boards, episodes, notes, best)), self.minibatches)
@@ -112,7 +112,9 @@ class Agent(ABC):
         """A new network for the agent to train."""
 
     @abstractmethod
-    def play(self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array) -> tuple[Episodes, Any]:
+    def play(
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, best: Best
+    ) -> tuple[Episodes, Any]:
         """Play a game of each task. Returns the games, and notes about each move, of shape [games, moves, ...]."""
 
     @abstractmethod

@@ -7,7 +7,7 @@ were actually paid.
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from ..game import GameState, GameTables, Sizes
 from .agent import Agent, Batch, Metrics
 from .games import Best, Boards, Environments, Episodes
 from .networks import AnyNetworkConfig, NetworkConfig, PolicyValueNetwork
-from .updates import number_of_minibatches
+from .updates import NO_ACTION, number_of_minibatches
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,21 @@ class AlphaZeroConfig:
         least_gumbel_scale: each game has its own scale between this and ``gumbel_scale``. Games with little noise show
             what the agent can do; games with more noise explore alternatives.
         c_visit, c_scale: how much the search trusts its values over the policy.
+        least_trust: each game has its own share of this trust, between ``least_trust`` and 1. Games with little trust
+            play by the policy alone, while values are still wrong.
         value_units: the unit for differences between values: "range" (of all values in the tree, however similar they
             are) or "reference" (the cost of reverse mode).
         batch_size: maximum number of states per step of the optimizer. Whole games are kept together.
         epochs: number of times that each game is used for learning.
         value_weight: weight of the value loss; the policy loss has weight 1.
+        value_reach: from this error on, the value loss grows linearly, so that a few games of extreme cost do not
+            outweigh all others, and the policy as well.
         l2_weight: weight decay, separate from the gradient.
         learning_rate, schedule, last_rate: the learning rate, annealed along a cosine over ``schedule`` iterations to
             the share ``last_rate`` of it.
         imitation: the share of games whose own moves are replaced for learning by the best order found so far, or by
             reverse mode as long as that is better.
+        restarts: the share of games that begin with moves of this order, up to a random one, and learn them as well.
         largest_gradient: norm to which gradients are clipped.
         scaling: the scaling of costs to go, see `reward_scaling`.
         states_at_once: maximum number of states in memory while a gradient is computed, but at least one move of each
@@ -59,19 +64,36 @@ class AlphaZeroConfig:
     least_gumbel_scale: float = 1.0
     c_visit: float = 25.0
     c_scale: float = 0.01
+    least_trust: float = 1.0
     value_units: str = "range"
     batch_size: int = 4096
     epochs: int = 1
     value_weight: float = 10.0
+    value_reach: float = 100.0
     l2_weight: float = 0.01
     learning_rate: float = 1e-3
     schedule: int = 5000
     last_rate: float = 0.0
     imitation: float = 0.0
+    restarts: float = 0.0
     largest_gradient: float = 1.0
     scaling: str = "root"
     states_at_once: int = 1024
     network: AnyNetworkConfig = field(default_factory=NetworkConfig)
+
+
+class Style(NamedTuple):
+    """How a game is played.
+
+    Attributes:
+        noise: the scale of the noise added to the logits.
+        trust: the share of the usual trust in values.
+        opening: the share of its moves that are those of the best order so far.
+    """
+
+    noise: Array
+    trust: Array
+    opening: Array
 
 
 class AlphaZero(Agent):
@@ -89,14 +111,25 @@ class AlphaZero(Agent):
         return PolicyValueNetwork.joint(self.config.network, self.sizes, key)
 
     def play(
-        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, moves: int | None = None
+        self,
+        network: PolicyValueNetwork,
+        boards: Boards,
+        tasks: Array,
+        keys: Array,
+        best: Best,
+        moves: int | None = None,
     ) -> tuple[Episodes, Array]:
         """Play a game of each task, or its first ``moves`` moves. Also returns the improved policies."""
         environments = boards.environments(tasks)
-        noise = self._noise(keys)
+        styles = jax.vmap(self._style)(keys)
+        openings = _openings(boards, tasks, best, styles.opening)
 
-        def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
-            return environments.each(partial(self._search, network))(states, environments.references, noise, keys)
+        def choose(number: Array, states: GameState, keys: Array) -> tuple[Array, Array]:
+            search = environments.each(partial(self._search, network))
+            actions, policies = search(states, environments.references, styles, keys)
+            opening = openings[:, number]
+            given, is_given = jax.nn.one_hot(opening, policies.shape[-1], dtype=policies.dtype), opening != NO_ACTION
+            return jnp.where(is_given, opening, actions), jnp.where(is_given[:, None], given, policies)
 
         return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
 
@@ -110,10 +143,14 @@ class AlphaZero(Agent):
         certain = jax.nn.one_hot(actions, vertices, dtype=notes.dtype)
         return actions, jnp.where(imitated[:, None, None], certain, notes)
 
-    def _noise(self, keys: Array) -> Array:
-        """The scale of the noise in each game, which depends only on the key of the game."""
-        least, most = self.config.least_gumbel_scale, self.config.gumbel_scale
-        return jax.vmap(lambda key: jax.random.uniform(key, minval=least, maxval=most))(keys)
+    def _style(self, key: Array) -> Style:
+        """How to play a game, which depends only on its key."""
+        config, (noise, trust, opening) = self.config, jax.random.uniform(key, (3,))
+        return Style(
+            noise=_between(config.least_gumbel_scale, config.gumbel_scale, noise),
+            trust=_between(config.least_trust, 1.0, trust),
+            opening=jnp.where(opening < config.restarts, opening / (config.restarts or 1.0), 0.0),
+        )
 
     def _search(
         self,
@@ -121,7 +158,7 @@ class AlphaZero(Agent):
         tables: GameTables,
         state: GameState,
         reference: Array,
-        noise: Array,
+        style: Style,
         key: Array,
     ) -> tuple[Array, Array]:
         """The action to take and the improved policy.
@@ -141,12 +178,12 @@ class AlphaZero(Agent):
             invalid_actions=~legal[None],
             qtransform=partial(
                 mctx.qtransform_completed_by_mix_value,
-                value_scale=self.config.c_scale,
+                value_scale=self.config.c_scale * style.trust,
                 maxvisit_init=self.config.c_visit,
                 rescale_values=self.config.value_units == "range",
             ),
             max_num_considered_actions=self.config.considered_actions,
-            gumbel_scale=noise,
+            gumbel_scale=style.noise,
         )
         return found.action[0].astype(jnp.int32), found.action_weights[0].astype(jnp.float32)
 
@@ -171,7 +208,20 @@ class AlphaZero(Agent):
     def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
         logits, predictions = jax.vmap(environments.each(network))(batch.states)
         policy_loss = jnp.sum(batch.weights * optax.softmax_cross_entropy(logits, batch.notes))
-        value_loss = jnp.sum(batch.weights * jnp.square(predictions - batch.targets))
+        errors, reach = jnp.abs(predictions - batch.targets), self.config.value_reach
+        squares = jnp.where(errors < reach, jnp.square(errors), reach * (2 * errors - reach))
+        value_loss = jnp.sum(batch.weights * squares)
         entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.notes), -1))
         metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "target_entropy": entropy}
         return policy_loss + self.config.value_weight * value_loss, metrics
+
+
+def _between(least: float, most: float, share: Array) -> Array:
+    return least + share * (most - least)
+
+
+def _openings(boards: Boards, tasks: Array, best: Best, shares: Array) -> Array:
+    """The moves that are given in each game: those of the best order so far, then `NO_ACTION`."""
+    moves = shares * jnp.sum(boards.tables.intermediate, 1)[tasks]
+    is_given = (jnp.arange(best.actions.shape[1]) < moves[:, None]) & jnp.isfinite(best.cost)[tasks, None]
+    return jnp.where(is_given, best.actions[tasks], NO_ACTION)

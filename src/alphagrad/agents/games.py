@@ -36,6 +36,11 @@ class Best(NamedTuple):
     cost: Array
     actions: Array
 
+    @staticmethod
+    def none(tasks: int, moves: int) -> "Best":
+        """No game has been played yet."""
+        return Best(jnp.full(tasks, jnp.inf, jnp.float32), jnp.zeros((tasks, moves), jnp.int32))
+
 
 class Trajectories(NamedTuple):
     """Replayed episodes, of shape [moves, episodes, ...].
@@ -140,14 +145,16 @@ class Environments:
 
         return applied
 
-    def play(self, choose: Callable[[GameState, Array], tuple[Array, Any]], keys: Array, moves: int) -> Any:
+    def play(
+        self, choose: Callable[[Array, GameState, Array], tuple[Array, Any]], keys: Array, moves: int
+    ) -> tuple[Episodes, Any]:
         """Play whole games. Returns episodes, and notes about each move, of shape [games, moves, ...].
 
-        ``choose`` maps states, with a key for each, to actions and notes.
+        ``choose`` maps the number of a move, states, and a key for each of them, to actions and notes.
         """
 
         def move(states: GameState, number: Array) -> tuple[GameState, tuple[Array, Any]]:
-            actions, notes = choose(states, jax.vmap(jax.random.fold_in, (0, None))(keys, number))
+            actions, notes = choose(number, states, jax.vmap(jax.random.fold_in, (0, None))(keys, number))
             return self.step(states, actions)[0], (actions, notes)
 
         states, (actions, notes) = jax.lax.scan(move, self.start(), jnp.arange(moves))

@@ -20,6 +20,9 @@ from .layers import Head, linear
 
 # The first policy: logits of a vertex by its features. Training can change all of it.
 FIRST_LOGITS = {"price": -6.0, "change": -2.0, "distance": -80.0}
+# The largest standard deviation of these logits over the vertices of a graph. Larger ones would leave games no
+# alternatives to try, and take long to unlearn.
+SPREAD = 4.0
 
 
 @dataclass(frozen=True)
@@ -141,8 +144,18 @@ class GraphNetwork(eqx.Module):
         for layer in computed.layers:
             tokens = layer(tokens, view)
         tokens = jax.vmap(computed.norm)(tokens).astype(jnp.float32)
-        scores = jnp.stack([jax.vmap(head)(tokens) for head in self.heads]) + self.direct @ view.features.T
+        scores = jnp.stack([jax.vmap(head)(tokens) for head in self.heads])
+        direct = self.direct @ view.features.T
         # A value is a sum over vertices. It starts from their lower bounds.
-        values = view.least + scores / view.vertices
+        values = view.least + (scores + direct) / view.vertices
         is_value = jnp.array([role == "value" for role in self.roles])
-        return jnp.where(is_value[:, None], values, scores)
+        return jnp.where(is_value[:, None], values, scores + limited(direct, view.alive))
+
+
+def limited(logits: Array, alive: Array) -> Array:
+    """Logits of shape [heads, vertices], around zero, with a standard deviation of at most `SPREAD`."""
+    share = (alive / jnp.maximum(jnp.sum(alive), 1)).astype(logits.dtype)
+    around = logits - logits @ share[:, None]
+    # Far below any spread that matters; without it, equal logits would have no gradient.
+    variance = jnp.square(around) @ share[:, None] + 1e-6
+    return around * jnp.minimum(1.0, SPREAD / jnp.sqrt(variance))

@@ -27,9 +27,8 @@ class TrainingState(NamedTuple):
     @staticmethod
     def first(agent: Agent, tasks: int, key: Array) -> "TrainingState":
         """The initial state: nothing is learned, and no game of these tasks has been played."""
-        no_cost = jnp.full(tasks, jnp.inf, jnp.float32)
-        no_actions = jnp.zeros((tasks, agent.sizes.intermediates), jnp.int32)
-        return TrainingState(jnp.asarray(0, jnp.int32), no_cost, no_actions, agent.init(key))
+        best = Best.none(tasks, agent.sizes.intermediates)
+        return TrainingState(jnp.asarray(0, jnp.int32), *best, agent.init(key))
 
 
 class Iteration:

@@ -14,7 +14,7 @@ from jax import Array
 
 from ..game import GameState, Sizes
 from .agent import Agent, Batch, Metrics
-from .games import Boards, Environments, Episodes
+from .games import Best, Boards, Environments, Episodes
 from .networks import AnyNetworkConfig, NetworkConfig, PolicyValueNetwork
 from .updates import mean_over_devices
 
@@ -72,10 +72,12 @@ class PPO(Agent):
     def network(self, key: Array) -> PolicyValueNetwork:
         return PolicyValueNetwork.separate(self.config.policy_network, self.config.value_network, self.sizes, key)
 
-    def play(self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array) -> tuple[Episodes, Notes]:
+    def play(
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, best: Best
+    ) -> tuple[Episodes, Notes]:
         environments = boards.environments(tasks)
 
-        def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
+        def choose(_: Array, states: GameState, keys: Array) -> tuple[Array, Array]:
             logits, _ = environments.each(network)(states)
             actions = jax.vmap(jax.random.categorical)(keys, logits).astype(jnp.int32)
             return actions, _log_probabilities(logits, actions)

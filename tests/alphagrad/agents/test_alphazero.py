@@ -10,7 +10,7 @@ from alphagrad.agents.alphazero import AlphaZero
 from alphagrad.agents.games import Best, Games
 from alphagrad.agents.player import Player
 from alphagrad.agents.training import train
-from alphagrad.agents.updates import number_of_minibatches
+from alphagrad.agents.updates import DEVICES, number_of_minibatches
 
 from .tiny import ALPHAZERO, GRAPH, tiny_graph
 
@@ -21,7 +21,7 @@ def self_play():
     games = Games.of([tiny_graph(), tiny_graph(seed=0, intermediates=9)])
     agent = AlphaZero(replace(ALPHAZERO, environments=4, simulations=4), games.boards.sizes)
     network = agent.init(jax.random.key(0)).network
-    play = jax.jit(lambda tasks, keys: agent.play(network, games.boards, tasks, keys))
+    play = jax.jit(lambda tasks, keys: agent.play(network, games.boards, tasks, keys, Best.none(2, 9)))
     return games, play, *play(jnp.array([0, 1, 0, 1]), jax.random.split(jax.random.key(1), 4))
 
 
@@ -69,6 +69,37 @@ def test_the_best_order_is_imitated_or_else_reverse_mode(self_play):
     for game in (2, 3):
         np.testing.assert_array_equal(actions[game], episodes.actions[game])
         np.testing.assert_array_equal(taught[game], policies[game])
+
+
+def test_some_games_begin_with_moves_of_the_best_order():
+    games = Games.of([tiny_graph(), tiny_graph(seed=0, intermediates=9)])
+    agent = AlphaZero(replace(ALPHAZERO, environments=8, simulations=2, restarts=1.0), games.boards.sizes)
+    network = agent.init(jax.random.key(0)).network
+    best = Best(jnp.array([jnp.inf, 1.0]), jnp.tile(jnp.arange(9)[::-1], (2, 1)))
+    tasks = jnp.repeat(jnp.arange(2), 4)
+    episodes, policies = jax.jit(lambda keys: agent.play(network, games.boards, tasks, keys, best))(
+        jax.random.split(jax.random.key(1), 8)
+    )
+    given = np.asarray(policies).max(-1) == 1
+    follows = np.asarray(episodes.actions) == np.arange(9)[::-1]
+    lengths = [int(np.argmin([*(follows[n] & given[n]), False])) for n in range(8)]
+    assert max(lengths[:4]) <= 1, "there is no best order yet"
+    assert len(set(lengths[4:])) > 1
+    assert max(lengths[4:]) > 2
+
+
+def test_large_errors_of_values_count_linearly(self_play):
+    games, _, episodes, _ = self_play
+    keys, best, losses = jax.random.split(jax.random.key(1), 4), Best.none(2, 9), {}
+    for reach in (100.0, 0.01):
+        agent = AlphaZero(replace(ALPHAZERO, environments=4, simulations=2, value_reach=reach), games.boards.sizes)
+        learner = agent.init(jax.random.key(0))
+
+        def learn(_, agent=agent, learner=learner):
+            return agent.iterate(learner, games.boards, episodes.tasks, keys, best)[2]["value_loss"]
+
+        (losses[reach],) = jax.jit(jax.vmap(learn, axis_name=DEVICES))(jnp.zeros(1))
+    assert 0 < losses[0.01] < 0.1 * losses[100.0]
 
 
 @pytest.mark.slow

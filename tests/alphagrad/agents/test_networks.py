@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from alphagrad.agents.graph_network import SPREAD, limited
 from alphagrad.agents.networks import ILLEGAL, NetworkConfig, PolicyValueNetwork, masked
 from alphagrad.game import Sizes, init, make_tables
 
@@ -72,6 +73,23 @@ def test_separate_networks_have_the_heads_of_the_joint_one(config, heads):
     logits, value = jax.eval_shape(separate, tables, init(tables))
     assert (logits.shape, value.shape) == ((7,), ())
     assert logits.dtype == value.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 1e4])
+def test_the_first_logits_of_a_policy_leave_alternatives(size):
+    """Their spread is limited over the vertices that are left, and their order stays."""
+    logits = size * jnp.array([[3.0, -1.0, 0.5, 7.0, 2.0, 1.5]])
+    limited = np.asarray(limited(logits, ALIVE))[0]
+    alive = np.asarray(ALIVE)
+    assert np.argsort(limited[alive]).tolist() == np.argsort(np.asarray(logits)[0, alive]).tolist()
+    spread = limited[alive].std()
+    assert spread <= SPREAD * 1.001
+    np.testing.assert_allclose(spread, min(SPREAD, float(logits[0, alive].std())), rtol=1e-3)
+
+
+def test_no_first_logits_are_limited_when_no_vertex_is_left():
+    gradient = jax.grad(lambda logits: limited(logits, jnp.zeros(6, bool)).sum())(jnp.ones((1, 6)))
+    assert jnp.all(jnp.isfinite(gradient))
 
 
 def test_half_precision_is_close(network):
