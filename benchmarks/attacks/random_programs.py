@@ -20,11 +20,14 @@ def attempts(seed: int, number: int) -> list[Case]:
 
 def varied(case: Case, number: int) -> Case:
     """The case, run in one of several ways. Eager runs are rare, because they take longest."""
-    ways = (("", "jit"), ("", ""), ('backend="native"', "jit"), ('backend="xla"', "jit"), ("", "vmap"), ("", "jit"))
+    ways = (
+        ("", "jit"), ("", ""), ('backend="native"', "jit"), ('backend="xla"', "jit"), ("", "vmap"), ("", "jit"),
+        ("", "vmap"),
+    )  # fmt: skip
     options, way = ways[number % len(ways)]
     case = replace(case, options=", ".join(filter(None, [case.options, options])))
     if way == "vmap":
-        return mapped(case)
+        return mapped(case, number // len(ways))
     return jitted(case) if way == "jit" else case
 
 
@@ -73,9 +76,18 @@ def in_one_tree(case: Case) -> Case:
     return replace(case, params=("p",), lines=lines, args=(f"{{{tree}}}",))
 
 
-def mapped(case: Case) -> Case:
-    """The same case under `jax.vmap`, over two points of every argument."""
+# Work that two points have in common is split off, as if there were many points.
+SPLIT = ("from graphax import common_work", "common_work._saves = lambda *_: True", "")
+
+
+def mapped(case: Case, some: int = 0) -> Case:
+    """The same case under `jax.vmap`, over two points of every argument, or of those among the bits of ``some``."""
     if any(isinstance(arg, str) for arg in case.args):
         return case
-    args = tuple(np.stack([arg, 0.5 - arg]) for arg in case.args)
-    return replace(case, args=args, way=f"jax.jit(jax.vmap({case.way.removesuffix('(*args)')}))(*args)")
+    moving = [bool(some >> n & 1) for n in range(len(case.args))]
+    moving = moving if any(moving) else [True] * len(case.args)
+    args = tuple(np.stack([arg, 0.5 - arg]) if moves else arg for arg, moves in zip(case.args, moving, strict=True))
+    axes = f"({', '.join('0' if moves else 'None' for moves in moving)},)"
+    one, within = case.way.removesuffix("(*args)"), some % 3 == 2
+    way = f"jax.vmap(jax.jit({one}), {axes})" if within else f"jax.jit(jax.vmap({one}, {axes}))"
+    return replace(case, args=args, way=f"{way}(*args)", before=(*SPLIT, *case.before))
