@@ -11,6 +11,7 @@ from graphax.table import table
 
 from ..agents.run_folder import read_curve
 from ..elimination.objective import Objective, baselines
+from ..finders.records import best_known
 from .target import Target
 
 BASELINES = ("forward", "reverse", "markowitz")
@@ -94,7 +95,8 @@ class Outcome:
 def _row(task: str, saved: Path, target: Target, graph: ComputationGraph, objective: Objective) -> dict[str, Any]:
     """The best order of one task, its cost, and the costs of other orders."""
     order = Order.load(saved)
-    cost, bound = graph.cost(order, objective.counting), float(order.bound or 0)
+    cost, records = graph.cost(order, objective.counting), (order, best_known(graph, objective))
+    bound = float(max(record.bound or 0 for record in records if record))
     return {
         "task": task,
         "order": order.vertices,

@@ -9,7 +9,10 @@ from matplotlib import use
 from alphagrad.agents import presets, settings, training
 from alphagrad.agents.run_folder import RunError
 from alphagrad.cli import status_line
+from alphagrad.cli.outcome import Outcome
+from alphagrad.cli.target import Target
 from alphagrad.cli.train import AgentName, Preset, Train
+from alphagrad.elimination.objective import Objective
 from alphagrad.errors import SearchError
 from alphagrad.plot import learning_curve
 from alphagrad.tasks import TASKS, get
@@ -349,3 +352,14 @@ def test_what_has_no_curve(tmp_path):
             learning_curve(absent)
     with pytest.raises(RunError, match="does not hold task"):
         learning_curve("other.json")
+
+
+def test_the_table_shows_bounds_on_record(tmp_path):
+    task = get("PropaneCombustion")
+    graph, target = task.graph(), Target("tasks", task.name, task.function, task.arguments(), task.argnums)
+    (tmp_path / "orders").mkdir()
+    graph.order(graph.intermediates, bound=1.0).save(tmp_path / "orders" / f"{task.name}.json")
+    (tmp_path / "metrics.jsonl").write_text("")
+    graphs, targets = {task.name: graph}, {task.name: target}
+    outcome = Outcome.of("ppo", tmp_path, targets, graphs, Objective(counting="raw"), "seconds")
+    assert outcome.found[0]["bound"] == 88
