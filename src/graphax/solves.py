@@ -56,9 +56,7 @@ def _derived(key: EquationKey) -> Partials:
         return _jax.evaluate(eqn, [*key.read(values[:given])[:-count], *values[given:]])
 
     to_residuals = equation_partials(*_step(key, residuals, avals, key.active))
-    # XLA of JAX 0.10 may never end if a batch of matrices is solved for a vector and, beside it, for other right-hand
-    # sides. The transposed matrices are solved for these.
-    to_solutions = partials_from_results(*_step(key, solutions, avals, range(given, given + count)))
+    to_solutions = _from_results(*_step(key, solutions, avals, range(given, given + count)))
     trees: list[Any] = []
 
     def run(*operands: Any) -> list[Any]:
@@ -75,6 +73,18 @@ def _derived(key: EquationKey) -> Partials:
     lean = replace(program, equations=_jax.needed(program.equations, program.outputs))
     probed = [(count + o, i) for o, i in to_residuals.probed] + [(o, moving + i) for o, i in to_solutions.probed]
     return Partials(lean, trees[-1], tuple(probed))
+
+
+def _from_results(*step: Any) -> Partials:
+    """The blocks of a step, from the transposed map if JAX can transpose it.
+
+    XLA of JAX 0.10 may never end if a batch of matrices is solved for a vector and, beside it, for other right-hand
+    sides. It ends if the transposed matrices are solved for these.
+    """
+    try:
+        return partials_from_results(*step)
+    except Exception:  # noqa: BLE001  a solve need not come with a transposed one
+        return equation_partials(*step)
 
 
 def _step(key: EquationKey, function: Callable, avals: Sequence[Any], active: Iterable[int]) -> tuple[Any, ...]:

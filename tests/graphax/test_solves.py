@@ -34,6 +34,27 @@ def by_iterations(a, b):
     return jax.scipy.sparse.linalg.cg(a @ a.T + jnp.eye(4), b[:, 0])[0]
 
 
+def without_transpose(a, b):
+    def solve(product, side):
+        return jnp.linalg.solve(jax.jacfwd(product)(side), side)
+
+    return lax.custom_linear_solve(lambda v: a @ v + v * a[0, 0], b[:, 0], solve)
+
+
+def of_a_tree(a, b):
+    """Two solutions that depend on two right-hand sides."""
+
+    def product(v):
+        x, y = v
+        return a @ x, a.T @ y + b[0, 1] * x
+
+    def solve(_, sides):
+        x = jnp.linalg.solve(lax.stop_gradient(a), sides[0])
+        return x, jnp.linalg.solve(lax.stop_gradient(a).T, sides[1] - lax.stop_gradient(b)[0, 1] * x)
+
+    return lax.custom_linear_solve(product, (b[:, 0], b[:, 1]), solve)
+
+
 def in_a_loop(a, b):
     return lax.scan(lambda s, _: (jnp.linalg.solve(a + jnp.diag(s), s + b[:, 0]), s.sum()), b[:, 0], None, length=3)
 
@@ -42,7 +63,9 @@ def in_a_branch(a, b):
     return lax.cond(b[0, 0] > 9, lambda: b, lambda: jnp.linalg.solve(a * b[0, 0], b))
 
 
-FUNCTIONS = [with_vector, inverse, newton_step, stacked, by_iterations, in_a_loop, in_a_branch]
+FUNCTIONS = [
+    with_vector, inverse, newton_step, stacked, by_iterations, without_transpose, of_a_tree, in_a_loop, in_a_branch,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("order", ["auto", "fwd", "rev"])

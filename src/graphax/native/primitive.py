@@ -153,7 +153,8 @@ def _batch(operands: Sequence[Any], dims: Sequence[Any], kernel: Kernel, batched
     split = None if any(batched) else split_mapped(kernel.program, operands, dims)
     if split is not None:
         try:
-            return run_split(split, operands, dims, kernel.again(split.each.program))
+            each = split.each.program
+            return run_split(split, operands, dims, kernel.again(each) if each.outputs else each)
         except NativeError as error:
             left_to_xla(f"common work stays in the kernel: {error}")
     moved = [x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)]

@@ -45,7 +45,7 @@ def _batch(operands: Sequence[Any], dims: Sequence[Any], unmapped: Unmapped) -> 
     program = unmapped.program if split is None else split.each.program
     by: Callable = program
     try:
-        by = unmapped.kernel(program)
+        by = unmapped.kernel(program) if program.outputs else program
     except Exception as error:  # noqa: BLE001  on any error, XLA can run the program
         left_to_xla(str(error))
     if split is not None:
