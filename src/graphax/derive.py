@@ -102,16 +102,11 @@ def derive(
             avals |= {first: _bundle_aval(eqn.invars), second: _bundle_aval(eqn.outvars)}
             continue
         variables = tuple(dict.fromkeys((*active, *variables)))
-        targets, sources = [numbers[var] for var in eqn.outvars], [numbers[var] for var in active]
-        partials: Partials | Branches
-        if with_residuals and moves_matrix(eqn, active):
-            partials = solve_partials(eqn, variables, active, whole)
-            targets, sources = [*targets, *further[position]], [*sources, *further[position]]
-            avals |= {number: var.aval for number, var in zip(further[position], eqn.outvars, strict=True)}
-        elif _jax.is_choice(eqn):
-            partials = _branches(eqn, variables, active, live, simplified, whole)
-        else:
-            partials = equation_partials(eqn, variables, active, whole)
+        partials = _partials(eqn, variables, active, live, simplified, whole, with_residuals)
+        residuals = further.get(position, ())
+        avals |= {number: var.aval for number, var in zip(residuals, eqn.outvars, strict=False)}
+        targets = [*(numbers[var] for var in eqn.outvars), *residuals]
+        sources = [*(numbers[var] for var in active), *residuals]
         moving.update(eqn.outvars[o] for o, _ in partials.structures if o < len(eqn.outvars))
         names = {
             (o, i): (targets[o], sources[i])
@@ -173,6 +168,23 @@ def _loop(eqn: JaxprEqn, active: Sequence[Var], live: set[Var], simplified: bool
     if _jax.is_while(eqn):
         return While(body, constants, carries, COUNTED_STEPS, condition=condition, operands=tuple(moving))
     return Loop(body, constants, carries, eqn.params["length"], eqn.params["reverse"])
+
+
+def _partials(
+    eqn: JaxprEqn,
+    variables: Sequence[Var],
+    active: Sequence[Var],
+    live: set[Var],
+    simplified: bool,
+    whole: bool,
+    with_residuals: bool,
+) -> Partials | Branches:
+    """The local blocks of an equation that is no loop. Active variables come first."""
+    if with_residuals and moves_matrix(eqn, active):
+        return solve_partials(eqn, variables, active, whole)
+    if _jax.is_choice(eqn):
+        return _branches(eqn, variables, active, live, simplified, whole)
+    return equation_partials(eqn, variables, active, whole)
 
 
 def _branches(
