@@ -15,6 +15,9 @@ from .rule import only_renames
 from .sizes import elements_of, elements_of_equation
 from .speeds import speeds
 
+# Work that all points together do in less than this many seconds stays in the kernel.
+_LITTLE = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -124,7 +127,8 @@ def _variables(atoms: Iterable[Atom]) -> list[Var]:
 
 
 def _saves(common: Program, points: int) -> bool:
-    """Whether XLA computes a program once in less time than a kernel does for every point."""
+    """Whether XLA computes a program once in clearly less time than a kernel does for every point."""
     equations = [eqn for eqn in _jax.all_equations(common.equations) if not only_renames(eqn.primitive.name)]
     elements, known = sum(map(elements_of_equation, equations)), speeds()
-    return known.in_vector * elements * points > known.started * len(equations) + known.moved * elements
+    once = known.started * len(equations) + known.moved * elements
+    return known.in_vector * elements * points > once + _LITTLE
