@@ -77,7 +77,17 @@ def in_one_tree(case: Case) -> Case:
 
 
 # Work that two points have in common is split off, as if there were many points.
-SPLIT = ("from graphax import common_work", "common_work._saves = lambda *_: True", "")
+SPLIT = (
+    "from graphax import common_work",
+    "",
+    "def splitting(call):",
+    "    usual, common_work._saves = common_work._saves, lambda *_: True",
+    "    try:",
+    "        return call()",
+    "    finally:",
+    "        common_work._saves = usual",
+    "",
+)
 
 
 def mapped(case: Case, some: int = 0) -> Case:
@@ -90,4 +100,4 @@ def mapped(case: Case, some: int = 0) -> Case:
     axes = f"({', '.join('0' if moves else 'None' for moves in moving)},)"
     one, within = case.way.removesuffix("(*args)"), some % 3 == 2
     way = f"jax.vmap(jax.jit({one}), {axes})" if within else f"jax.jit(jax.vmap({one}, {axes}))"
-    return replace(case, args=args, way=f"{way}(*args)", before=(*SPLIT, *case.before))
+    return replace(case, args=args, way=f"splitting(lambda: {way}(*args))", before=(*SPLIT, *case.before))
