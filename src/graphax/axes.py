@@ -110,15 +110,17 @@ class Relabelling:
         self.sizes.append(size)
         return len(self.sizes) - 1
 
-    def resolve(self, axis: Iterable[Digit]) -> Axis:
-        """``axis`` written with the labels that are still free."""
+    def resolve(self, axis: Iterable[Digit], within: frozenset[int] = frozenset()) -> Axis:
+        """``axis`` written with the labels that are still free. ``within`` are the labels that it is the meaning of."""
         digits: list[Digit] = []
         for digit in axis:
             meaning = None if digit.label is None else self._meaning.get(digit.label)
             if meaning is None:
                 digits.append(digit)
                 continue
-            meaning = self.resolve(meaning)
+            if digit.label in within:
+                raise Unrepresentable
+            meaning = self.resolve(meaning, within | {digit.label})
             if len(meaning) == 1:
                 digits.append(Digit(meaning[0].label, chain(digit.at, meaning[0].at), digit.size))
             elif digit.at == range(digit.size):
