@@ -110,7 +110,7 @@ class Relabelling:
         self.sizes.append(size)
         return len(self.sizes) - 1
 
-    def resolve(self, axis: Iterable[Digit], within: frozenset[int] = frozenset()) -> Axis:
+    def resolve(self, axis: Iterable[Digit], within: frozenset[int | None] = frozenset()) -> Axis:
         """``axis`` written with the labels that are still free. ``within`` are the labels that it is the meaning of."""
         digits: list[Digit] = []
         for digit in axis:
