@@ -74,3 +74,10 @@ def test_radices_without_a_common_refinement_are_not_representable():
 def test_sizes():
     assert axis_size(()) == 1
     assert axis_size((whole(0, 4), point(1, 5))) == 20
+
+
+def test_labels_that_would_depend_on_themselves_are_not_representable():
+    labels = Relabelling([3, 3])
+    labels._meaning |= {0: (whole(1, 3),), 1: (whole(0, 3),)}
+    with pytest.raises(Unrepresentable):
+        labels.resolve((whole(0, 3),))
