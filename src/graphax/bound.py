@@ -27,8 +27,9 @@ from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
 from .products import Product
-from .rank_bound import rank_bound
-from .terms import AnyStructure, Recipe, Terms, compose, terms_of
+from .rank_bound import RankBounds
+from .subgraph_bound import subgraph_bound
+from .terms import AnyStructure, Recipe, compose, priced_kind, terms_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -54,7 +55,7 @@ def lower_bound(
 ) -> int:
     """A cost that no elimination order of ``graph`` can go below; see `ComputationGraph.lower_bound`.
 
-    ``quick`` leaves out bounds by ranks, which may take a second or two.
+    ``quick`` leaves out bounds on several vertices together, which may take a few seconds.
     """
     if minimize not in OBJECTIVES:
         raise GraphaxError(f"unknown objective {minimize!r}; choose one of: {', '.join(OBJECTIVES)}")
@@ -63,18 +64,26 @@ def lower_bound(
         return 0 if graph.has_loops else _peak_bound(graph)
     multiplications = sum(vertex_bounds(graph, counting).values())
     if not quick:
-        multiplications = max(multiplications, _bound_by_ranks(graph, counting))
+        multiplications = max(multiplications, _joint_bound(graph, counting))
     return multiplications + (_additions_bound(graph) if minimize == "operations" else 0)
 
 
 @lru_cache(256)
-def _bound_by_ranks(graph: ComputationGraph, counting: str) -> int:
+def _joint_bound(graph: ComputationGraph, counting: str) -> int:
+    """The bound by vertices that are bounded together: by ranks, and by searches of subgraphs."""
     cuts = vertex_bounds(graph, counting)
-    if counting == "folded":
-        return rank_bound(graph, cuts)
-    # Raw counting counts every product of values that folded counting does, so bounds on such products alone hold as
-    # well.
-    return max(rank_bound(graph, cuts, raw=True), rank_bound(graph, dict.fromkeys(cuts, 0)))
+    bounds = [RankBounds(graph, cuts, raw=counting == "raw")]
+    if counting == "raw":
+        # Raw counting counts every product of values that folded counting does, so bounds on such products alone hold
+        # as well.
+        bounds.append(RankBounds(graph, dict.fromkeys(cuts, 0)))
+
+    def others(chosen: frozenset[int]) -> int:
+        return max(bound.total(chosen) for bound in bounds)
+
+    bound = others(frozenset())
+    # For graphs of single numbers, searches do not go beyond cuts and ranks in the same time.
+    return bound if single_elements(graph) else max(bound, subgraph_bound(graph, counting, cuts, others))
 
 
 def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
@@ -147,7 +156,7 @@ class _Reach:
         self._targets: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         for (target, source), structure in graph.edges.items():
             assert not isinstance(structure, (Bundle, Passage))
-            t, s, kind = self._position[target], self._position[source], _kind(structure, counting == "folded")
+            t, s, kind = self._position[target], self._position[source], priced_kind(structure, counting == "folded")
             self._sources[t].append((s, kind))
             self._targets[s].append((t, kind))
         self._inputs = frozenset(self._position[v] for v in graph.inputs)
@@ -234,17 +243,6 @@ def _width(paths: Paths) -> int:
     return min(sum(prod(term.sizes) for term in terms_of(path)) for path in paths)
 
 
-@lru_cache(1 << 14)
-def _kind(structure: AnyStructure, folded: bool) -> AnyStructure:
-    """The part of a structure that determines its cost.
-
-    The value of a known number does not matter, and folded counting does not distinguish renamings.
-    """
-    if isinstance(structure, Terms) or structure.scale is None or (structure.renaming and not folded):
-        return structure
-    return replace(structure, scale=1.0, renaming=False)
-
-
 @lru_cache(1 << 16)
 def _extended(paths: Paths | None, edge: AnyStructure, inward: bool, folded: bool) -> Paths | None:
     """The structures of ``paths`` followed by one more edge; None if one is uncertain or may vanish."""
@@ -253,7 +251,7 @@ def _extended(paths: Paths | None, edge: AnyStructure, inward: bool, folded: boo
     products = [compose(path, edge) if inward else compose(edge, path) for path in paths]
     if not all(_is_certain(product) for product in products):
         return None
-    return frozenset(_kind(product.structure, folded) for product in products if product)
+    return frozenset(priced_kind(product.structure, folded) for product in products if product)
 
 
 def _is_certain(product: Product | Recipe | None) -> bool:

@@ -82,7 +82,7 @@ class Product:
 
 
 # Where digits do not suffice, products of fewer numbers are written with separate labels, larger ones with lists.
-_LARGE = 2_048
+LARGE = 2_048
 
 
 @lru_cache(CACHE)
@@ -95,7 +95,7 @@ def compose(left: Structure, right: Structure) -> Product | None:
     except Unrepresentable:
         free = tuple(n for n, pair in enumerate(zip(left.inp, right.out, strict=True)) if not _plainly_equal(*pair))
         explicit = _compose(freed(left, (), free).structure, freed(right, free, ()).structure)
-        listed = _listed(left, right) if explicit.structure.stored >= _LARGE else None
+        listed = _listed(left, right) if explicit.structure.stored >= LARGE else None
         if listed is not None and listed.structure.stored < explicit.structure.stored:
             return listed
         return replace(explicit, free=free)

@@ -26,14 +26,23 @@ _LARGEST_GROUP, _MOST_WORK = 512, 1 << 30
 
 
 def rank_bound(graph: ComputationGraph, least: Mapping[int, int], raw: bool = False) -> int:
-    """Multiplications that every order takes, given that each vertex takes at least those in ``least``.
+    """Multiplications that every order takes, given that each vertex takes at least those in ``least``."""
+    return RankBounds(graph, least, raw).total()
 
-    Returns zero for graphs that cannot be bounded this way.
-    """
-    if not _can_be_bounded(graph):
-        return 0
-    with _on_one_thread():
-        return _Grouping(graph, least, raw).grown()
+
+class RankBounds:
+    """Bounds on the multiplications of all vertices except some, given that each takes at least those in ``least``."""
+
+    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool = False):
+        self._least = least
+        self._grouping = _Grouping(graph, least, raw) if _can_be_bounded(graph) else None
+
+    def total(self, without: frozenset[int] = frozenset()) -> int:
+        """The sum over all groups of the vertices that are not in ``without``."""
+        if self._grouping is None:
+            return sum(least for vertex, least in self._least.items() if vertex not in without)
+        with _on_one_thread():
+            return self._grouping.grown(without)
 
 
 def _on_one_thread() -> AbstractContextManager:
@@ -72,15 +81,20 @@ class _Grouping:
         self._group = {vertex: frozenset((vertex,)) for vertex in graph.intermediates}
         self._edges = [(target, source) for target, source in graph.edges if {target, source} <= self._group.keys()]
 
-    def grown(self) -> int:
-        """The sum over all groups, after joining all neighbouring groups whose joint bound is higher."""
+    def grown(self, without: frozenset[int]) -> int:
+        """The sum over all groups, after joining all neighbouring groups whose joint bound is higher.
+
+        Vertices in ``without`` stay alone and count as zero.
+        """
+        self._group = {vertex: frozenset((vertex,)) for vertex in self._group}
         # Begin with edges of known numbers: two vertices that take nothing alone may be part of a group that does.
         entries = self._derivatives.entries
-        known = [edge for edge in self._edges if not entries[edge].count]
-        for edges, ties in ((known, True), (self._edges, False)):
+        joined = [edge for edge in self._edges if without.isdisjoint(edge)]
+        known = [edge for edge in joined if not entries[edge].count]
+        for edges, ties in ((known, True), (joined, False)):
             while sum(self._join(target, source, ties) for target, source in edges):
                 pass
-        return sum(map(self._taken, set(self._group.values())))
+        return sum(self._taken(group) for group in set(self._group.values()) if without.isdisjoint(group))
 
     def _taken(self, group: frozenset[int]) -> int:
         if group not in self._known:

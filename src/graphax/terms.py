@@ -87,6 +87,17 @@ def transposed(structure: AnyStructure) -> AnyStructure:
     return structure.transposed
 
 
+@lru_cache(_CACHE)
+def priced_kind(structure: AnyStructure, folded: bool) -> AnyStructure:
+    """The part of a structure that determines its cost.
+
+    The value of a known number does not matter, and folded counting does not distinguish renamings.
+    """
+    if isinstance(structure, Terms) or structure.scale is None or (structure.renaming and not folded):
+        return structure
+    return replace(structure, scale=1.0, renaming=False)
+
+
 def is_symmetric(structure: AnyStructure) -> bool:
     """True if every symmetric block of this structure is its own transpose, term by term."""
     found = set(terms_of(structure))

@@ -12,27 +12,17 @@ from threadpoolctl import threadpool_info
 
 import graphax as gx
 from graphax.bilinear import RandomDerivatives, entries_of
-from graphax.plan import COUNTINGS, Elimination
 from graphax.rank_bound import _can_be_bounded, _on_one_thread, rank_bound
 
 from .programs import programs
 from .scalar_graphs import scalar_graphs
+from .spending import spent
 
 thorough = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
 
 def graph_of(function, *args):
     return gx.build_graph(function, *args, argnums=tuple(range(len(args))))
-
-
-def spent(graph, order):
-    """The multiplications of an order, by counting and vertex."""
-    state, found = Elimination(graph), {counting: {} for counting in COUNTINGS}
-    for vertex in order:
-        products = [fill.product for fill in state.eliminate(vertex)]
-        found["folded"][vertex] = sum(p.multiplications for p in products)
-        found["raw"][vertex] = sum(p.raw_multiplications for p in products)
-    return found
 
 
 def convex(graph, some):

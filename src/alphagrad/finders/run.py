@@ -61,7 +61,7 @@ class _Search:
         self._nodes = cheapest(self._problem, [*given, reverse(self._problem)])
         self._key = self._problem.key(self._nodes)
         self._steps: Iterator[Step] = FINDERS[trial.method](self._problem, trial.seed, given)
-        self._bound = _quick_bound(trial.graph, trial.objective)
+        self._bound = _bound(trial.graph, trial.objective, quick=True)
         if not self._is_repeatable:
             self._bound = max(self._bound, trial.bound)
         self._history = [(0.0, 0, self._key[0])]
@@ -70,9 +70,17 @@ class _Search:
 
     def run(self) -> None:
         """Look for orders and, if there is time, work on a proof in between."""
-        if self._trial.budget.most_seconds <= 2 * FIRST_SLICE or not self._provable():
+        trial = self._trial
+        # Proofs depend on the clock, so a repeatable search has none.
+        if trial.budget.most_seconds <= 2 * FIRST_SLICE or trial.method != "auto" or self._is_repeatable:
             self._look(math.inf)
-            return
+        elif trial.objective.minimize == "multiplications":
+            self._look_and_prove()
+        elif not self._look(FIRST_SLICE) and not self._is_over():
+            self._bound = max(self._bound, _bound(trial.graph, trial.objective))
+            self._look(math.inf)
+
+    def _look_and_prove(self) -> None:
         prover: Prover | None = None
         for turn in count():
             before, length = self._key[0], FIRST_SLICE * 2**turn
@@ -86,11 +94,6 @@ class _Search:
             self._prove(prover, length * (1 if self._key[0] < before else PROOF_SHARE))
             if self._is_over():
                 return
-
-    def _provable(self) -> bool:
-        """Whether to work on a proof. Proofs depend on the clock, so a repeatable search has none."""
-        trial = self._trial
-        return trial.method == "auto" and trial.objective.minimize == "multiplications" and not self._is_repeatable
 
     @property
     def _is_repeatable(self) -> bool:
@@ -154,7 +157,7 @@ class _Search:
         )
 
 
-def _quick_bound(graph: ComputationGraph, objective: Objective) -> float:
+def _bound(graph: ComputationGraph, objective: Objective, quick: bool = False) -> float:
     if objective.minimize != "weighted":
-        return lower_bound(graph, objective.minimize, objective.counting, quick=True)
-    return objective.weights[0] * lower_bound(graph, "multiplications", objective.counting, quick=True)
+        return lower_bound(graph, objective.minimize, objective.counting, quick)
+    return objective.weights[0] * lower_bound(graph, "multiplications", objective.counting, quick)

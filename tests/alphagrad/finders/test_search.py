@@ -11,7 +11,7 @@ import alphagrad
 import graphax as gx
 from alphagrad import Budget, SearchError
 from alphagrad.finders.portfolio import FINDERS
-from alphagrad.tasks import TASKS
+from alphagrad.tasks import TASKS, UNSEEN
 
 from ...graphax.comparing import assert_same
 
@@ -35,6 +35,14 @@ def test_an_order_for_a_function_goes_into_jacve(tmp_path):
     assert graph.cost(result.order) == result.cost
     assert result.bound <= result.value == result.cost.multiplications == result.order.cost
     assert result.order.bound == result.bound
+
+
+@pytest.mark.parametrize("minimize", ["operations", (2.0, 1.0)])
+def test_joint_bounds_hold_for_searches_that_count_additions(minimize):
+    graph = UNSEEN["NeoHookean"].graph()
+    result = alphagrad.search(graph, minimize=minimize, budget=2.5)
+    weight = result.objective.weights[0]
+    assert weight * graph.lower_bound("multiplications") <= result.bound <= result.value
 
 
 def test_an_order_for_the_simplified_function_goes_into_jacve():
