@@ -61,8 +61,8 @@ class Comparison:
         names = ("first", "times", "error", "wrong", "ratio", "first_ratio")
         return {name: getattr(self, name) for name in names}
 
-    def timed_again(self, note: Callable[[str], None] | None = None) -> "Comparison":
-        return replace(self, times=in_turns(self.calls, note=note))
+    def timed_again(self, note: Callable[[str], None] | None = None, rounds: int = ROUNDS) -> "Comparison":
+        return replace(self, times=in_turns(self.calls, rounds, note=note))
 
 
 def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any]:
@@ -74,22 +74,30 @@ def first_call(function: Callable, args: Sequence[Any]) -> tuple[float, Any, Any
 
 
 def in_a_loop(function: Callable, count: int, together: int = 1) -> Callable:
-    """A program that makes ``count`` calls one after another, as a solver does, and returns the last result.
+    """A program that makes ``count`` calls one after another, as a solver does, and returns the last results.
 
-    Each step of its loop makes ``together`` calls. On a GPU, a step alone takes 10 µs.
+    Each step of its loop makes ``together`` calls. On a GPU, a step alone takes 10 µs. Each call depends on the one
+    before it, and all results are kept. Otherwise XLA would leave out all but the last call of a step.
     """
 
     def repeated(*args: Any) -> Any:
         def step(_: int, state: tuple[Any, Any]) -> tuple[Any, Any]:
+            args, results = state[0], []
             for _ in range(together):
-                # Keep XLA from moving the call out of the loop, and from merging several calls.
-                state = jax.lax.optimization_barrier((state[0], function(*state[0])))
-            return state
+                results.append(function(*args))
+                args = _after(results[-1], args)
+            return args, results
 
         empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *args))
-        return jax.lax.fori_loop(0, count // together, step, (args, empty))[1]
+        return jax.lax.fori_loop(0, count // together, step, (args, [empty] * together))[1][-1]
 
     return repeated
+
+
+def _after(result: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same arguments, which XLA takes for ones that depend on a result."""
+    number = jax.tree.leaves(result)[0].ravel()[0]
+    return args[0] + 0 * number.astype(args[0].dtype), *args[1:]
 
 
 def _seconds(call: Callable[[], Any]) -> float:
@@ -147,6 +155,16 @@ def compare(
 
     ``note`` is called with the name of each way, so that callers can stop ways that take too long.
     """
+    return prepare(ways, args, tolerance, note).timed_again(note, rounds)
+
+
+def prepare(
+    ways: Mapping[str, Callable],
+    args: Sequence[Any],
+    tolerance: float,
+    note: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Like `compare`, but without the times."""
     first, compiled, results = {}, {}, {}
     for name, way in ways.items():
         if note:
@@ -160,7 +178,7 @@ def compare(
     if wrong:
         error, wrong = disagreement(results, tolerance, rounding(ways, results, args))
     calls = {name: lambda f=f: f(*args) for name, f in compiled.items()}
-    return Comparison(first, in_turns(calls, rounds, note=note), error, wrong, calls, results)
+    return Comparison(first, {}, error, wrong, calls, results)
 
 
 def rounding(ways: Mapping[str, Callable], results: Mapping[str, Any], args: Sequence[Any]) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from .by_numpy import known_results
 from .common_work import Split, split_common
 from .errors import GraphaxError, LongCodeError, NativeError
 from .estimates import MANY_POINTS, Way, elimination, is_quickest, kernel
-from .gpu_times import FEW_POINTS, is_near_the_limit
+from .gpu_times import FEW_POINTS, is_clearly_quicker, is_near_the_limit
 from .labelled import nothing_told_apart
 from .notices import left_to_xla
 from .sizes import elements_of
@@ -255,7 +255,7 @@ def _quickest_on_gpu(
         except Exception as error:  # noqa: BLE001  if anything prevents a kernel, XLA runs the program
             reason = str(error)
     ways = [*others, *([] if flat is None else [elimination(flat.program, points)])]
-    if best is not None and (points > FEW_POINTS or all(least < way.run for way in ways)):
+    if best is not None and (points > FEW_POINTS or is_clearly_quicker(least, [way.run for way in ways])):
         return best
     try:
         flat = flat or _Flat.of(function, args, held)

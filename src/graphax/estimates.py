@@ -5,14 +5,14 @@ so a machine that is slower at everything makes the same choices. `benchmarks/es
 are furthest from the truth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
 from . import _jax
 from ._jax import Program
 from .compile_times import compiling_kernel, compiling_xla
-from .gpu_times import mode_on_gpu, xla_on_gpu
+from .gpu_times import forward_on_gpu, reverse_on_gpu, xla_on_gpu
 from .sizes import elements_computed, elements_of, size
 from .speeds import speeds
 
@@ -89,14 +89,15 @@ def plain_modes(program: Program, inputs: int, outputs: int, points: int = 1) ->
     """Estimates for forward and reverse mode of JAX, for the given numbers of input and output elements."""
     equations, elements = size(program)
 
-    def run(growth: float, passes: int) -> float:
+    def run(growth: float, passes: int, on_gpu: Callable[[Program, int, int], float]) -> float:
         if _jax.computes_on_gpu():
-            return mode_on_gpu(program, 1 + _LINEAR * passes, points)
+            return on_gpu(program, passes, points)
         return _run_by_xla(growth * equations, points * elements * (1 + _LINEAR * passes))
 
+    modes = ("jax.jacfwd", _FORWARD, inputs, forward_on_gpu), ("jax.jacrev", _REVERSE, outputs, reverse_on_gpu)
     return [
-        Way(name, run(growth, passes), compiling_xla(growth * equations))
-        for name, growth, passes in (("jax.jacfwd", _FORWARD, inputs), ("jax.jacrev", _REVERSE, outputs))
+        Way(name, run(growth, passes, on_gpu), compiling_xla(growth * equations))
+        for name, growth, passes, on_gpu in modes
     ]
 
 
@@ -167,9 +168,12 @@ def better_mode(ours: Program, modes: Sequence[Way], points: int, has_few_passes
     """The mode of JAX that should be faster than elimination by XLA, or None.
 
     The difference has to be clear, in a long program, including its branches and the bodies of its loops, or large. An
-    exception is a mode with few passes through long arrays: it compiles to a few loops, no matter what they compute.
+    exception is a mode with few passes through long arrays: it compiles to a few loops, no matter what they compute. On
+    a GPU, it is elimination that has to take clearly less.
     """
     best, eliminated = min(modes, key=lambda way: way.run), elimination(ours, points)
+    if _jax.computes_on_gpu():
+        return best.name if _CLEARLY * best.run < eliminated.run else None
     if has_few_passes:
         return best.name if best.run < eliminated.run else None
     clearly = size(ours)[0] >= _MANY_EQUATIONS and best.run < _CLEARLY * eliminated.run

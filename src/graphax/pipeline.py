@@ -173,7 +173,7 @@ class Pipeline:
         if scattered and not eliminated.inputs:
             # A large constant Jacobian. XLA would fill it with zeros first, although it could compute it in one loop.
             return replace(mode, name=min(modes, key=lambda way: way.run).name)
-        few = _jax.computes_on_gpu() or (self.points == 1 and has_long_sums(self.traced.program))
+        few = self.points == 1 and has_long_sums(self.traced.program)
         # Elimination takes complex numbers apart, which JAX's modes do not.
         name = better_mode(eliminated, modes, self.points, few or _jax.has_complex(self.traced.program))
         return None if name is None else replace(mode, name=name)

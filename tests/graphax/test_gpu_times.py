@@ -6,7 +6,16 @@ import pytest
 
 import graphax as gx
 from graphax import _jax, backend
-from graphax.gpu_times import FEW_POINTS, ThreadWork, is_near_the_limit, kernel_on_gpu, mode_on_gpu, xla_on_gpu
+from graphax.gpu_times import (
+    FEW_POINTS,
+    ThreadWork,
+    forward_on_gpu,
+    is_clearly_quicker,
+    is_near_the_limit,
+    kernel_on_gpu,
+    reverse_on_gpu,
+    xla_on_gpu,
+)
 
 
 def program(function, *args):
@@ -22,8 +31,9 @@ def test_more_instructions_take_longer(points):
     assert not is_near_the_limit(times[-1])
 
 
-def test_threads_that_share_a_point_pay_for_few_points_only():
-    alone, shared = ThreadWork(1, 4_000, 4_000, 900), ThreadWork(30, 3_000, 3_000, 30)
+@pytest.mark.parametrize("shared", [ThreadWork(30, 3_000, 3_000, 30), ThreadWork(1, 1_000, 1_000, 90, 20, 19_000)])
+def test_threads_that_share_a_point_pay_for_few_points_only(shared):
+    alone = ThreadWork(1, 4_000, 4_000, 900)
     assert kernel_on_gpu(shared, 1) < kernel_on_gpu(alone, 1)
     assert kernel_on_gpu(shared, 1 << 20) > kernel_on_gpu(alone, 1 << 20)
 
@@ -32,11 +42,26 @@ def test_solves_and_products_are_launches_of_their_own():
     x, sizes = np.eye(3), 9
     elementwise, product, solve = (program(f, x) for f in (jnp.sin, lambda x: x @ x, lambda x: jnp.linalg.solve(x, x)))
     assert xla_on_gpu(elementwise, sizes) < xla_on_gpu(product, sizes) < xla_on_gpu(solve, sizes)
-    assert mode_on_gpu(solve, 3, 1) <= mode_on_gpu(solve, 3, 1_000)
+    assert forward_on_gpu(solve, 3, 1) <= forward_on_gpu(solve, 3, 1_000)
+
+
+def test_the_reverse_of_a_gather_is_a_scatter():
+    """With many points, adding scattered elements takes most of the time of reverse mode."""
+    places = np.arange(50) % 7
+    gather, plain = program(lambda x: x[places] ** 2, np.ones(50)), program(lambda x: x**2, np.ones(50))
+    assert reverse_on_gpu(gather, 50, 4096) > 5 * forward_on_gpu(gather, 50, 4096)
+    assert reverse_on_gpu(plain, 50, 4096) == forward_on_gpu(plain, 50, 4096)
+    assert xla_on_gpu(program(lambda x: x.at[places].add(x), np.ones(50)), 4096) > 2 * xla_on_gpu(plain, 4096)
+
+
+def test_estimates_have_to_differ_clearly():
+    assert is_clearly_quicker(4e-6, [5e-6, 6e-6])
+    assert not is_clearly_quicker(4.8e-6, [5e-6, 6e-6])
+    assert is_clearly_quicker(1.0, [])
 
 
 def chain(x):
-    for step in range(60):
+    for step in range(300):
         x = x * jnp.roll(x, step % 5 + 1) + x[step % len(x)]
     return x
 

@@ -51,6 +51,8 @@ class Body:
         match statement.operation:
             case "constant":
                 return self.emitter.value(statement.kind, statement.attribute)
+            case "elsewhere":
+                return None
             case "input":
                 operand, place = statement.attribute
                 return self.memory.loaded(operand, self._place(place, statement.operands), statement.kind)

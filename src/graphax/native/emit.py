@@ -37,6 +37,8 @@ _KINDS = {
 # The time that LLVM spends on a block grows faster than its length, and its scheduler undoes an order that keeps few
 # values alive. So code is cut into blocks of about this many instructions.
 LONGEST_BLOCK = 500
+# The names of constants in memory begin like this.
+TABLE = "@quick.table"
 
 Operand = Union["Value", float, int, bool]
 
@@ -212,7 +214,7 @@ class Emitter:
 
     def constant(self, content: str) -> str:
         """The name of a constant in memory."""
-        name = self.fresh(f"@{'exact' if self.exact else 'quick'}.table")
+        name = self.fresh("@exact.table" if self.exact else TABLE)
         self.declarations.add(f"{name} = internal constant {content}")
         return name
 

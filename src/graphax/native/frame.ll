@@ -1,7 +1,7 @@
 ; The functions that XLA calls. handler.py fills in names after a dollar, and adds an entry for each slot:
 ;   define internal ptr @entry<n>(ptr %frame), which calls @handle with slot n.
 
-@$slots = external global [$page x [8 x i64]]
+@$slots = external global [$page x [16 x i64]]
 @gone = private constant [$gone_size x i8] c"$gone\00"
 
 declare i64 @$recall(ptr)
@@ -70,7 +70,8 @@ answer:
   %minor.p = getelementptr i8, ptr %metadata, i64 $metadata_minor
   store i32 $minor, ptr %minor.p
   %traits.p = getelementptr i8, ptr %metadata, i64 $metadata_traits
-  store i32 0, ptr %traits.p
+  %traits = load i32, ptr @traits
+  store i32 %traits, ptr %traits.p
   ret i1 true
 no:
   ret i1 false

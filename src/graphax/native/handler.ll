@@ -1,5 +1,6 @@
 ; Kernels on a CPU: points are distributed to threads.
 
+@traits = private constant i32 0
 @$limit = external global i64
 declare ptr @malloc(i64)
 declare void @free(ptr)

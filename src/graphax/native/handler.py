@@ -53,7 +53,7 @@ OFFSETS = {
 
 
 class Slot(ctypes.Structure):
-    """The data of an entry about its kernel. It fills a cache line, so that kernels do not disturb each other.
+    """The data of an entry about its kernel. It fills cache lines, so that kernels do not disturb each other.
 
     ``code`` is the address of a function, or the driver's handle of a kernel.
     """
@@ -67,12 +67,14 @@ class Slot(ctypes.Structure):
         ("batched", ctypes.c_int64),
         ("points", ctypes.c_int64),
         ("threads", ctypes.c_int64),
+        ("portions", ctypes.c_int64),
+        ("unused", ctypes.c_int64 * 7),
     )
 
 
 _ENTRY = """
 define internal ptr @entry{n}(ptr %frame) {{
-  %slot = getelementptr [8 x i64], ptr @{slots}, i64 {n}
+  %slot = getelementptr [16 x i64], ptr @{slots}, i64 {n}
   %error = tail call ptr @handle(ptr %frame, ptr %slot)
   ret ptr %error
 }}

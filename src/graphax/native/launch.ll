@@ -1,5 +1,8 @@
 ; Kernels on a GPU: each call is one launch on XLA's stream.
 
+; XLA may record launches in CUDA graphs (XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE). It records them again when
+; arrays move, and keeps a graph no longer than the program that needs its kernels.
+@traits = private constant i32 1
 @no_stream = private constant [44 x i8] c"a kernel of graphax has no stream to run on\00"
 @unknown = private constant [38 x i8] c"the driver of the GPU gives no reason\00"
 declare i32 @cuLaunchKernel(ptr, i32, i32, i32, i32, i32, i32, i32, ptr, ptr, ptr)
@@ -98,7 +101,10 @@ launch:
   %portion = mul i64 %threads, %points.each
   %more = add i64 %points, %portion
   %padded = sub i64 %more, 1
-  %blocks = sdiv i64 %padded, %portion
+  %blocks.own = sdiv i64 %padded, %portion
+  ; Warps that share the points of a warp are in neighbouring blocks.
+  %portions = call i64 @number_at(ptr %slot, i64 64)
+  %blocks = mul i64 %blocks.own, %portions
   %warps = lshr i64 %threads, 5
   %rooms = mul i64 %warps, %room
   %blocks.short = trunc i64 %blocks to i32

@@ -33,7 +33,8 @@ class Calling:
         portion: on a CPU, the number of points that a thread takes at a time; on a GPU, the bytes that a warp shares.
         batched: whether there are several points.
         points: the number of points per GPU thread.
-        threads: the number of GPU threads per point.
+        threads: the number of GPU threads per point that take steps of a loop.
+        portions: the number of GPU warps that share the points of a warp.
     """
 
     inputs: int
@@ -42,6 +43,7 @@ class Calling:
     batched: bool
     points: int = 1
     threads: int = 1
+    portions: int = 1
 
 
 class Loaded:
@@ -162,6 +164,7 @@ class Registry:
         slot, address = page.slots[page.used], page.addresses[page.used]
         slot.inputs, slot.outputs, slot.portion = calling.inputs, calling.outputs, calling.portion
         slot.batched, slot.points, slot.threads = calling.batched, calling.points, calling.threads
+        slot.portions = calling.portions
         page.used += 1
         entry = self.entries[name] = self.by_slot[ctypes.addressof(slot)] = _Entry(name, identity, slot, address)
         return entry

@@ -10,7 +10,7 @@ from . import device, elementary
 from .elementary import INFINITY, absolute, select, sqrt
 from .emit import Emitter, Value, dtype_of, size_of
 from .inverses import INVERSE, QUOTIENT
-from .statements import Statements
+from .statements import Statement, Statements
 
 # Products and sums may be contracted to fused multiply-adds; nothing else is relaxed.
 _CONTRACTED = {"add": "fadd", "sub": "fsub", "mul": "fmul"}
@@ -159,6 +159,11 @@ def instructions(program: Statements, executed: bool = False, within: int | None
         count * _instructions_of(*kind) * (program.times[scope] if executed else 1)
         for (*kind, scope), count in kinds.items()
     )
+
+
+def instructions_of(statement: Statement) -> int:
+    """The approximate number of instructions of one statement."""
+    return _instructions_of(statement.operation, statement.kind, len(statement.operands))
 
 
 @lru_cache(1024)

@@ -16,16 +16,16 @@ from .. import _jax
 from .._jax import Program
 from ..common_work import Split, split_common
 from ..errors import NativeError
-from ..gpu_times import FEW_POINTS, SOLVERS, kernel_on_gpu, xla_on_gpu
+from ..gpu_times import FEW_POINTS, SOLVERS, is_clearly_quicker, kernel_on_gpu, xla_on_gpu
 from ..notices import left_to_xla
 from . import cuda, host
+from .divisions import Division, best_division, work
 from .handler import chunk_size
 from .loaded import Calling, Loaded, on_cpu, on_gpu
 from .memory import PointLayout, Stores
 from .operations import instructions
 from .points import kernel_code
 from .results import results_outside
-from .sharing import SharedLoop, shared_loop, work_of_a_thread
 from .statements import Statements
 from .threads import ThreadCode, reason_for_xla, thread_code
 
@@ -41,9 +41,6 @@ _AS_MANY_EQUATIONS = {"gather": 8, "scatter": 8, "scatter-add": 8, "scatter-mul"
 
 # An element of a result is moved from lanes to neighbouring addresses, and stored per point.
 _STORING = 8
-
-# If a GPU is busy, threads that share a point may do this many times the work of a single thread.
-_MOST_REPEATED = 2
 
 # A step of a loop waits for the one before it, so short steps leave the processor idle unless there are several
 # vectors, as many as registers allow: the maximum number of statements per step, and the number of vectors.
@@ -117,7 +114,7 @@ class Kernel:
 
     def seconds_on_gpu(self, points: int) -> float:
         """The estimated seconds for this many points on a GPU."""
-        return kernel_on_gpu(work_of_a_thread(self.statements, _shared_on_gpu(self, points)), points)
+        return kernel_on_gpu(work(self.statements, best_division(self.statements, points)), points)
 
 
 def is_better_alone(shapes: Sequence[Sequence[int]], program: Program) -> bool:
@@ -212,21 +209,13 @@ def _lower_on_gpu(avals: Sequence[Any], kernel: Kernel, batched: tuple[bool, ...
         raise NativeError(reason).within("a function", _jax.first_source_line(kernel.program))
     if reason or (not kernel.required and not _is_quick_on_gpu(kernel, batch or 1)):
         return None
-    return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched, _shared_on_gpu(kernel, batch or 1)))
-
-
-def _shared_on_gpu(kernel: Kernel, points: int) -> SharedLoop | None:
-    """The loop whose steps become threads: any loop for few points, and one that is most of the work for many."""
-    loop = shared_loop(kernel.statements)
-    if loop is None or points <= FEW_POINTS:
-        return loop
-    together, alone = (work_of_a_thread(kernel.statements, each) for each in (loop, None))
-    return loop if together.threads * together.executed <= _MOST_REPEATED * alone.executed else None
+    return _lowered(kernel, lambda: _loaded_on_gpu(kernel, batched, best_division(kernel.statements, batch or 1)))
 
 
 def _is_quick_on_gpu(kernel: Kernel, points: int) -> bool:
     """Whether a kernel should be faster than those of XLA, which also split single points among threads."""
-    return points > FEW_POINTS or kernel.seconds_on_gpu(points) < xla_on_gpu(kernel.program, points)
+    seconds = kernel.seconds_on_gpu(points)
+    return points > FEW_POINTS or is_clearly_quicker(seconds, [xla_on_gpu(kernel.program, points)])
 
 
 def _has_results(kernel: Kernel, batch: Any) -> bool:
@@ -283,10 +272,12 @@ def _loaded_on_cpu(kernel: Kernel, layout: PointLayout) -> Loaded:
     return on_cpu.load(_code(kernel, layout), calling)
 
 
-def _loaded_on_gpu(kernel: Kernel, batched: tuple[bool, ...], shared: SharedLoop | None) -> Loaded:
+def _loaded_on_gpu(kernel: Kernel, batched: tuple[bool, ...], division: Division) -> Loaded:
     cuda.check_available()
-    code, program = _code_of_threads(kernel, batched, shared), kernel.statements
-    calling = Calling(len(program.inputs), len(program.outputs), code.room, any(batched), code.points, code.threads)
+    code, program = _code_of_threads(kernel, batched, division), kernel.statements
+    calling = Calling(
+        len(program.inputs), len(program.outputs), code.room, any(batched), code.points, code.threads, code.portions
+    )
     return on_gpu.load(code.text, calling)
 
 
@@ -296,8 +287,8 @@ def _code(kernel: Kernel, layout: PointLayout) -> str:
 
 
 @lru_cache(16)
-def _code_of_threads(kernel: Kernel, batched: tuple[bool, ...], shared: SharedLoop | None) -> ThreadCode:
-    return thread_code(kernel.statements, batched, shared)
+def _code_of_threads(kernel: Kernel, batched: tuple[bool, ...], division: Division) -> ThreadCode:
+    return thread_code(kernel.statements, batched, division)
 
 
 # The reasons why kernels could not be made, by their digest.

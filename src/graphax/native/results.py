@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import NativeError
 from .needed import parts
-from .statements import Statements
+from .statements import ELSEWHERE, Statement, Statements
 
 # The maximum number of values that loops keep. Each takes a cache line, and a thread has a few megabytes.
 _MOST_KEPT = 1 << 14
@@ -112,7 +112,7 @@ def groups(program: Statements, direct: Mapping[int, Target], together: Together
         pieces[result, 0, 0] = {
             position: number
             for position, number in enumerate(numbers)
-            if program.statements[number].operation != "entry" or program.statements[number].operands[0] not in direct
+            if _is_stored(program.statements[number], direct)
         }
     for written, target in direct.items():
         scope = program.statements[written].scope
@@ -124,6 +124,12 @@ def groups(program: Statements, direct: Mapping[int, Target], together: Together
             for number in group.missing:
                 waiting.setdefault(number, []).append(group)
     return waiting
+
+
+def _is_stored(statement: Statement, direct: Mapping[int, Target]) -> bool:
+    """Whether an element of a result is stored by itself."""
+    by_a_loop = statement.operation == "entry" and statement.operands[0] in direct
+    return statement.operation != ELSEWHERE and not by_a_loop
 
 
 def powers_of_two(members: Mapping[int, int], widest: int) -> Iterable[tuple[int, tuple[int, ...]]]:

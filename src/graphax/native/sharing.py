@@ -57,6 +57,6 @@ def work_of_a_thread(program: Statements, loop: SharedLoop | None) -> ThreadWork
     if loop is None:
         return ThreadWork(1, code, executed, stored)
     _, _, written = parts(program.statements[loop.number])
-    others = loop.length - 1
-    spared = instructions(program, True, loop.scope) // loop.length * others
-    return ThreadWork(loop.length, code, executed - spared, stored - others * len(written))
+    spared = loop.length - 1
+    others = instructions(program, True, loop.scope) // loop.length * spared
+    return ThreadWork(loop.length, code, executed - others, stored - spared * len(written))

@@ -28,8 +28,10 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 # The assumed number of steps of a loop that ends by a condition.
 _STEPS = 10
-# Statements that compute nothing: numbers that are known, or that are in memory.
-STORED = frozenset({"constant", "input", "entry"})
+# An element of a result that other threads store.
+ELSEWHERE = "elsewhere"
+# Statements that compute nothing: numbers that are known, in memory, or left to other threads.
+STORED = frozenset({"constant", "input", "entry", ELSEWHERE})
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class Statement(NamedTuple):
       value of a carry, which is its second operand;
     - ``"table"``: the constants ``attribute``; ``"kept"``: its operands, one after the other;
     - ``"entry"``: the number at the `Place` ``attribute`` of its first operand: a table, a ``"kept"``, or the values
-      written by the loop that is its second operand. Any other operands are steps of loops.
+      written by the loop that is its second operand. Any other operands are steps of loops;
+    - ``"elsewhere"``: an element of a result that other threads store.
 
     ``scope`` is the innermost loop that contains a statement, or 0 outside of all loops. Inner scopes have larger
     numbers.

@@ -2,7 +2,7 @@
 
 Neighbouring elements of a result are in one thread, but memory is fastest if neighbouring threads write neighbours. So
 the threads of a warp write rows of elements into a shared **room**, as soon as they have them, and copy all rows
-together. The last warp may have fewer points; there every thread copies its own row.
+together. The last warp may have fewer points, and copies as many rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,8 +26,8 @@ GLOBAL, _SHARED = "ptr addrspace(1)", "ptr addrspace(3)"
 ROOM = 30_000
 # The number of elements in the smallest memory transactions.
 _SECTOR = 8
-# The bytes that a thread loads at once.
-LOADED = 16
+# The bytes that a thread loads at once, and the number of elements that it copies at once.
+LOADED, _AT_ONCE = 16, 8
 
 
 class ThreadMemory(Storage):
@@ -134,34 +134,63 @@ class ThreadMemory(Storage):
             for place, value in enumerate(values):
                 self._put(group, [place], value)
         if self.shared is None:
-            self._copy_together(group, own, size, element)
+            self._copy_together(group, size, element)
         elif self.shared.has_rows(self.program, group):
-            self._copy_together(group, own, group.stride, str(group.start))
+            self._copy_together(group, group.stride, str(group.start))
         else:
             self._copy_own(group, own, width)
         if group.stride or not self._apart:
             # Other elements will be written to the same place.
             emitter.perform(self._wait)
 
-    def _copy_together(self, group: Group, own: str, size: int, element: str) -> None:
-        """Copy the rows of all threads of a warp, which are ``size`` elements apart.
-
-        In the last warp, each thread copies its own row.
-        """
+    def _copy_together(self, group: Group, size: int, element: str) -> None:
+        """Copy the rows of all threads of a warp that have a point. The rows are ``size`` elements apart."""
         emitter, width, scalar = self.emitter, len(group.numbers), scalar_type(self._kind(group))
         emitter.perform(self._wait)
+        start = self._moved(self._row_of(f"%out{group.result}", scalar, size, "%first"), scalar, element)
+        room = self._in_room("%room", str(self._places[group]))
         label = emitter.fresh("rows")
-        emitter.perform(f"br i1 %full, label %{label}, label %{label}.own")
+        emitter.perform(f"br i1 %full, label %{label}, label %{label}.some")
         emitter.begin(label)
         with emitter.inside():
-            start = self._moved(self._row_of(f"%out{group.result}", scalar, size, "%first"), scalar, element)
-            self._copy_rows(group, start, width, size)
+            # Each of `width` steps copies one element per thread. Several at once do not wait for each other.
+            whole, rest = divmod(width, _AT_ONCE)
+            if whole:
+                with self._repeated(whole) as step:
+                    self._copy_elements(
+                        group, emitter.write("i32", f"mul i32 {step}, {_AT_ONCE}").text, _AT_ONCE, room, start, size
+                    )
+            self._copy_elements(group, str(whole * _AT_ONCE), rest, room, start, size)
             emitter.perform(f"br label %{label}.after")
-        emitter.begin(f"{label}.own")
+        emitter.begin(f"{label}.some")
         with emitter.inside():
-            self._copy_own(group, own, width)
+            with self._taken(emitter.write("i32", f"mul i32 %valid, {width}").text) as at:
+                self._copy_element(group, at, room, start, size)
             emitter.perform(f"br label %{label}.after")
         emitter.begin(f"{label}.after")
+
+    def _copy_elements(self, group: Group, first: str, count: int, room: str, start: str, size: int) -> None:
+        """Emit code for ``count`` steps that copy one element per thread each, from the step ``first`` on."""
+        emitter = self.emitter
+        begin = emitter.write("i32", f"mul i32 {first}, {WARP}").text
+        begin = emitter.write("i32", f"add i32 {begin}, %lane").text
+        for number in range(count):
+            at = emitter.write("i32", f"add i32 {begin}, {number * WARP}").text
+            self._copy_element(group, at, room, start, size)
+
+    def _copy_element(self, group: Group, at: str, room: str, start: str, size: int) -> None:
+        """Emit code that copies one element, numbered along the rows of the warp."""
+        emitter, kind, width = self.emitter, self._kind(group), len(group.numbers)
+        scalar, bytes_each, pitch = scalar_type(kind), size_of(kind), width | 1
+        row = emitter.write("i32", f"udiv i32 {at}, {width}").text
+        inside = at if pitch == width else emitter.write("i32", f"add i32 {at}, {row}").text
+        offset = emitter.write("i32", f"mul i32 {inside}, {bytes_each}").text
+        outside = at
+        if size != width:
+            gap = emitter.write("i32", f"mul i32 {row}, {size - width}").text
+            outside = emitter.write("i32", f"add i32 {at}, {gap}").text
+        place = emitter.write("i64", f"zext i32 {outside} to i64").text
+        self._copy(group, self._in_room(room, offset), self._moved(start, scalar, place))
 
     def _copy_own(self, group: Group, own: str, width: int) -> None:
         """Emit code in which every thread copies its own row."""
@@ -170,28 +199,6 @@ class ThreadMemory(Storage):
             offset = self.emitter.write("i32", f"mul i32 {number}, {bytes_each}").text
             place = self.emitter.write("i64", f"zext i32 {number} to i64").text
             self._copy(group, self._in_row(group, offset), self._moved(own, scalar, place))
-
-    def _copy_rows(self, group: Group, start: str, width: int, size: int) -> None:
-        """Emit code in which the threads of a warp copy all rows, in the order of their elements in memory."""
-        emitter, kind = self.emitter, self._kind(group)
-        scalar, bytes_each, pitch = scalar_type(kind), size_of(kind), width | 1
-        room = self._in_room("%room", str(self._places[group]))
-        # A step copies one element per thread, so `width` steps of 32 copy all of them.
-        unrolled = next(n for n in (4, 2, 1) if width % n == 0)
-        with self._repeated(width // unrolled) as step:
-            first = emitter.write("i32", f"mul i32 {step}, {unrolled * WARP}").text
-            first = emitter.write("i32", f"add i32 {first}, %lane").text
-            for number in range(unrolled):
-                at = emitter.write("i32", f"add i32 {first}, {number * WARP}").text
-                row = emitter.write("i32", f"udiv i32 {at}, {width}").text
-                inside = at if pitch == width else emitter.write("i32", f"add i32 {at}, {row}").text
-                offset = emitter.write("i32", f"mul i32 {inside}, {bytes_each}").text
-                outside = at
-                if size != width:
-                    gap = emitter.write("i32", f"mul i32 {row}, {size - width}").text
-                    outside = emitter.write("i32", f"add i32 {at}, {gap}").text
-                place = emitter.write("i64", f"zext i32 {outside} to i64").text
-                self._copy(group, self._in_room(room, offset), self._moved(start, scalar, place))
 
     @contextmanager
     def _repeated(self, times: int) -> Iterator[str]:
@@ -206,6 +213,23 @@ class ThreadMemory(Storage):
         emitter.perform(f"%{label}.next = add i32 %{label}.n, 1")
         emitter.perform(f"%{label}.more = icmp ult i32 %{label}.next, {times}")
         emitter.perform(f"br i1 %{label}.more, label %{label}, label %{label}.done, !llvm.loop !1")
+        emitter.begin(f"{label}.done")
+
+    @contextmanager
+    def _taken(self, count: str) -> Iterator[str]:
+        """A loop in which the threads of a warp take ``count`` elements in turn. Yields the number of the element."""
+        emitter = self.emitter
+        label, before = emitter.fresh("taken"), emitter.block
+        emitter.perform(f"br label %{label}")
+        emitter.begin(label)
+        emitter.perform(f"%{label}.n = phi i32 [%lane, %{before}], [%{label}.next, %{label}.one]")
+        emitter.perform(f"%{label}.more = icmp slt i32 %{label}.n, {count}")
+        emitter.perform(f"br i1 %{label}.more, label %{label}.one, label %{label}.done")
+        emitter.begin(f"{label}.one")
+        with emitter.inside():
+            yield f"%{label}.n"
+        emitter.perform(f"%{label}.next = add i32 %{label}.n, {WARP}")
+        emitter.perform(f"br label %{label}, !llvm.loop !1")
         emitter.begin(f"{label}.done")
 
     def _copy(self, group: Group, source: str, target: str) -> None:

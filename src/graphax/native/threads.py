@@ -1,18 +1,22 @@
 """The code of a kernel for a GPU. Usually each point has a thread.
 
 A thread has a few points if all arrays have one number per point. A point has several threads if they share the steps
-of a loop. Threads come in warps of 32. If a warp has a point for each of its threads, they work together; in the last
-warp, every thread works by itself. Threads beyond the end repeat the last point.
+of a loop, or if each computes a portion of the results. Threads come in warps of 32, which store their results
+together. In the last warp, threads beyond the end repeat the last point.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from .body import Body
 from .device import INVERSE_ROOT, RECIPROCAL
+from .divisions import Division
+from .emit import TABLE
 from .inverses import relax_quotients
 from .memory import PointLayout
 from .points import POINTS
+from .portions import Portions
 from .results import numbers_kept
 from .sharing import POINT, STEP, SharedLoop
 from .statements import Statements
@@ -36,7 +40,9 @@ define ptx_kernel void @{name}({operands}, i64 %points) {{
 {allocations}
   %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
-  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %block.any = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %block = udiv i32 %block.any, {portions}
+  %portion = urem i32 %block.any, {portions}
   %lane = and i32 %thread, 31
   %warp = lshr i32 %thread, 5
   %offset = mul i32 %warp, {room}
@@ -68,13 +74,14 @@ define internal float @inverse_root(float %x) {{
   %inverse = fdiv float 1.0, %root
   ret float %inverse
 }}
-define void @{name}({operands}, i64 %points, i64 %first, i32 %lane, ptr addrspace(3) %room) {{
+define void @{name}({operands}, i64 %points, i64 %first, i32 %lane, ptr addrspace(3) %room, i32 %portion) {{
 {allocations}
 """
 _WAIT_HERE = "call void @graphax_wait()"
 
 _START = """  %left = sub i64 %points, %first
   %full = icmp sge i64 %left, {together}
+  %valid = trunc i64 %left to i32
   %lane.wide = zext i32 %lane to i64
 """
 _ONE_POINT = """
@@ -110,6 +117,14 @@ all:
   %i = add i64 %first, %moved
   br label %entry
 """
+# Each portion of the results has a function of its own, and all threads of a warp call the same one.
+_PORTION = """
+define internal void @portion{number}({operands}, {state}) noinline {{
+{allocations}
+  br label %entry
+{body}
+"""
+_STATE = "i64 %i, i64 %first, i32 %lane, i32 %valid, i1 %full, ptr addrspace(3) %room"
 _REST = """
 define internal void @rest({operands}, i64 %i) noinline {{
 {allocations}
@@ -136,13 +151,15 @@ class ThreadCode:
     Attributes:
         room: the bytes of shared memory per warp.
         points: the number of points per thread.
-        threads: the number of threads per point.
+        threads: the number of threads per point that take steps of a loop.
+        portions: the number of warps that share the points of a warp.
     """
 
     text: str
     room: int
     points: int
     threads: int = 1
+    portions: int = 1
 
 
 def reason_for_xla(program: Statements) -> str | None:
@@ -155,40 +172,106 @@ def reason_for_xla(program: Statements) -> str | None:
 
 
 def thread_code(
-    program: Statements, batched: tuple[bool, ...], shared: SharedLoop | None = None, device: bool = True
+    program: Statements, batched: tuple[bool, ...], division: Division = None, device: bool = True
 ) -> ThreadCode:
-    """A module with one kernel, in which threads share the steps of ``shared``, if given.
+    """A module with one kernel, in which threads divide the work of a point, if a division is given.
 
     Without ``device`` the host can run it, with one call per thread.
     """
-    lanes, program = _points_of_a_thread(program, batched), relax_quotients(program)
     arrays = [f"%in{n}" for n in range(len(program.inputs))] + [f"%out{n}" for n in range(len(program.outputs))]
-    operands = ", ".join(f"{GLOBAL} noalias {name}" for name in arrays)
     wait = _WAIT_ON_DEVICE if device else _WAIT_HERE
-    memory = ThreadMemory(program, PointLayout(lanes, batched), wait, shared)
-    main = Body(memory).emitter
-    declarations, functions = set(main.declarations), []
-    if lanes > 1:
-        rest = Body(ThreadMemory(program, PointLayout(1, batched), wait)).emitter
-        declarations |= rest.declarations
-        body = _BODY.format(text=rest.text)
-        functions.append(_REST.format(operands=operands, allocations=_lines(rest.allocations), body=body))
-    head, threads = _DEVICE if device else _HERE, 1 if shared is None else shared.length
-    which = "" if shared is None else _WHICH_STEP.format(point=POINT, step=STEP, threads=threads)
-    functions += [
+    made = _CodeOfPoint.of(program, batched, division, wait, arrays)
+    head, threads = _DEVICE if device else _HERE, division.length if isinstance(division, SharedLoop) else 1
+    parts = len(division.parts) if isinstance(division, Portions) else 1
+    start = _SEVERAL_POINTS.format(operands=_given(arrays, ""), lanes=made.lanes) if made.lanes > 1 else _ONE_POINT
+    text = "".join([
+        "\n".join(sorted(made.declarations)),
+        *made.functions,
         head.format(
-            name=POINTS, operands=operands, room=memory.room, lanes=lanes, allocations=_lines(main.allocations)
+            name=POINTS, operands=_given(arrays, "noalias "), room=made.room, lanes=made.lanes, portions=parts,
+            allocations=_lines(made.allocations),
         ),
-        _START.format(together=WARP * lanes),
-        _SEVERAL_POINTS.format(operands=", ".join(f"{GLOBAL} {name}" for name in arrays), lanes=lanes)
-        if lanes > 1
-        else _ONE_POINT,
-        _BODY.format(text=which + main.text),
-    ]
-    text = "".join(["\n".join(sorted(declarations)), *functions, _METADATA])
+        _START.format(together=WARP * made.lanes),
+        start,
+        _BODY.format(text=made.text),
+        _METADATA,
+    ])  # fmt: skip
     for name, instead in () if device else ((RECIPROCAL, "reciprocal"), (INVERSE_ROOT, "inverse_root")):
         text = text.replace(f"declare float @{name}(float)", "").replace(f"@{name}", f"@{instead}")
-    return ThreadCode(text, memory.room, lanes, threads)
+    return ThreadCode(text, made.room, made.lanes, threads, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _CodeOfPoint:
+    """The code of a thread once it knows its points, and the functions that it calls.
+
+    Attributes:
+        room: the bytes of shared memory per warp.
+        lanes: the number of points per thread.
+    """
+
+    text: str
+    allocations: list[str]
+    declarations: set[str]
+    functions: list[str]
+    room: int
+    lanes: int = 1
+
+    @staticmethod
+    def of(
+        program: Statements, batched: tuple[bool, ...], division: Division, wait: str, arrays: Sequence[str]
+    ) -> "_CodeOfPoint":
+        one = PointLayout(1, batched)
+        if isinstance(division, Portions):
+            return _CodeOfPoint._of_portions(division, one, wait, arrays)
+        lanes, program = _points_of_a_thread(program, batched), relax_quotients(program)
+        if division is not None:
+            memory = ThreadMemory(program, one, wait, division)
+            body = Body(memory).emitter
+            which = _WHICH_STEP.format(point=POINT, step=STEP, threads=division.length)
+            return _CodeOfPoint(which + body.text, body.allocations, set(body.declarations), [], memory.room)
+        memory = ThreadMemory(program, PointLayout(lanes, batched), wait)
+        body = Body(memory).emitter
+        declarations, functions = set(body.declarations), []
+        if lanes > 1:
+            rest = Body(ThreadMemory(program, one, wait)).emitter
+            declarations |= rest.declarations
+            text = _BODY.format(text=rest.text)
+            allocations = _lines(rest.allocations)
+            functions.append(_REST.format(operands=_given(arrays, "noalias "), allocations=allocations, body=text))
+        return _CodeOfPoint(body.text, body.allocations, declarations, functions, memory.room, lanes)
+
+    @staticmethod
+    def _of_portions(portions: Portions, layout: PointLayout, wait: str, arrays: Sequence[str]) -> "_CodeOfPoint":
+        declarations: set[str] = set()
+        functions, calls, room = [], [], 0
+        for number, part in enumerate(portions.parts):
+            memory = ThreadMemory(relax_quotients(part), layout, wait)
+            body = Body(memory).emitter
+            room = max(room, memory.room)
+
+            def own(text: str, number: int = number) -> str:
+                # Every portion counts its tables from the first.
+                return text.replace(TABLE, f"@portion{number}.table")
+
+            declarations |= set(map(own, body.declarations))
+            functions.append(
+                _PORTION.format(
+                    number=number, operands=_given(arrays, "noalias "), state=_STATE,
+                    allocations=_lines(body.allocations), body=_BODY.format(text=own(body.text)),
+                )
+            )  # fmt: skip
+            calls.append(
+                f"portion{number}:\n  call void @portion{number}({_given(arrays, '')}, {_STATE})\n  br label %computed"
+            )
+        cases = " ".join(f"i32 {number}, label %portion{number}" for number in range(len(calls)))
+        text = "\n".join([f"  switch i32 %portion, label %computed [{cases}]", *calls, "computed:"])
+        return _CodeOfPoint(text, [], declarations, functions, room)
+
+
+def _given(arrays: Sequence[str], how: str) -> str:
+    """The arrays as parameters or arguments of a function."""
+    return ", ".join(f"{GLOBAL} {how}{name}" for name in arrays)
 
 
 def _lines(lines: list[str]) -> str:

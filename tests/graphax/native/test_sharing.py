@@ -38,7 +38,7 @@ def test_a_thread_for_each_pass(batch, name, dtype):
     """Rows and columns of several arrays, in warps whose threads belong to several points, and in last warps."""
     args = [x.astype(dtype) for x in (array(batch, 5, seed=1), array(batch, 3, seed=2))]
     passes = lambda *args: passes_of(long_function, (0, 1), name, args)
-    shared = on_warps(lambda *args: passes(*args)(*args), args, (True, True), share=True)
+    shared = on_warps(lambda *args: passes(*args)(*args), args, (True, True), shared_loop)
     outputs, rows = jax.vmap(lambda x, y, found: passes(x, y).finished(found))(*args, shared)
     tolerance = 1e-4 if dtype == np.float32 else 1e-11
     assert_same(outputs, list(jax.vmap(long_function)(*args)), tolerance)
@@ -50,7 +50,7 @@ def test_hessians_by_threads(batch):
     function = lambda x, y: jnp.sum(long_function(x, y)[0] ** 2)
     args = [array(batch, 5, seed=1), array(batch, 3, seed=2)]
     passes = lambda *args: ThreadHessianPasses(Pipeline(function, args, {}, Request((0, 1))).traced)
-    shared = on_warps(lambda *args: passes(*args)(*args), args, (True, True), share=True)
+    shared = on_warps(lambda *args: passes(*args)(*args), args, (True, True), shared_loop)
     _, (gradient,), (rows,) = jax.vmap(lambda x, y, found: passes(x, y).finished(found))(*args, shared)
     assert_same(gradient, list(jax.vmap(jax.grad(function, (0, 1)))(*args)), 1e-10)
     assert_same(rows, [list(row) for row in jax.vmap(jax.hessian(function, (0, 1)))(*args)], 1e-10)
@@ -65,7 +65,7 @@ def mapped(x, w):
 def test_a_loop_of_the_function_itself():
     x, w = array(5, 4, seed=3), array(6, 50, seed=4)
     keep_one = lambda x, w: [mapped(x, w)[0], mapped(x, w)[2]]
-    got = on_warps(keep_one, [x, w], (True, False), share=True)
+    got = on_warps(keep_one, [x, w], (True, False), shared_loop)
     assert_same(got, jax.vmap(keep_one, (0, None))(x, w), 1e-12)
 
 
