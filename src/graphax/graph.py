@@ -7,11 +7,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+from .axes import Axis
 from .bound import lower_bound
 from .bundles import AnyEdge, Bundle, Passage
 from .errors import OrderError
 from .order import Order, OrderLike
 from .plan import Cost, Edge, Plan, make_plan
+from .positions import canonical
 from .terms import terms_of
 
 
@@ -207,7 +209,12 @@ def _descriptions(edge: AnyEdge) -> Iterator[str]:
     else:
         for s in terms_of(edge):
             scale = "" if s.scale is None else f"{s.scale:.6g}"
-            yield f"{s.out} {s.inp} {s.sizes} {s.values} {s.renaming} {scale}"
+            yield f"{_canonical(s.out)} {_canonical(s.inp)} {s.sizes} {s.values} {s.renaming} {scale}"
+
+
+def _canonical(side: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Axes that look the same if they are equal."""
+    return tuple(tuple(digit._replace(at=canonical(digit.at)) for digit in axis) for axis in side)
 
 
 def pruned(edges: dict[Edge, AnyEdge], inputs: set[int], outputs: set[int | None]) -> dict[Edge, AnyEdge]:

@@ -4,6 +4,7 @@ A sequence is a `range` if possible and a `Listed` otherwise, so that equal sequ
 lists once, during planning. A `Dynamic` has a name under which its positions are found at run time.
 """
 
+import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass
 from math import gcd
@@ -42,7 +43,8 @@ class Listed:
         return Listed, (self.array,)
 
     def __repr__(self):
-        return f"Listed({len(self)} positions from {int(self.array.min())} to {int(self.array.max())})"
+        content = hashlib.sha256(self.array.tobytes()).hexdigest()[:16]
+        return f"Listed({len(self)} positions from {int(self.array.min())} to {int(self.array.max())}, {content})"
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,14 @@ def step_of(positions: Positions) -> int:
 
 def progression(start: int, step: int, count: int) -> range:
     return range(start, start + step * count, step)
+
+
+def canonical(positions: Positions) -> Positions:
+    """The same positions, written in one way. Equal ranges may have different ends, and steps if they are short."""
+    if not isinstance(positions, range) or not positions:
+        return positions
+    step = positions.step if len(positions) > 1 else 1
+    return range(positions[0], positions[-1] + (1 if step > 0 else -1), step)
 
 
 def chain(outer: Positions, inner: Positions) -> Positions:

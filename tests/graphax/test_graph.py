@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,6 +87,26 @@ class TestFingerprint:
         f = lambda x, y: jnp.sin(x * y) * y
         prints = {gx.build_graph(f, 0.1, 0.2, argnums=argnums).fingerprint for argnums in (0, 1, (0, 1))}
         assert len(prints) == 3
+
+
+def test_equal_graphs_have_the_same_digest():
+    def respelled(axis):
+        return tuple(d._replace(at=range(d.at.start, d.at[-1] + 1, d.at.step)) for d in axis)
+
+    graph = gx.build_graph(lambda x: jnp.sin(x)[1:6:2], np.ones(7))
+    other = {
+        edge: replace(block, out=tuple(map(respelled, block.out)), inp=tuple(map(respelled, block.inp)))
+        for edge, block in graph.edges.items()
+    }
+    assert repr(other) != repr(graph.edges)
+    assert replace(graph, edges=other) == graph
+    assert replace(graph, edges=other).digest == graph.digest
+
+
+def test_graphs_that_differ_in_a_list_have_different_digests():
+    one, other = (gx.build_graph(lambda x, at=at: jnp.sin(x)[np.array(at)], np.ones(7)) for at in ([0, 2, 1, 6], [0, 1, 2, 6]))
+    assert one.fingerprint == other.fingerprint
+    assert one.digest != other.digest
 
 
 def test_simplification_merges_common_subexpressions():
