@@ -5,6 +5,7 @@ vertex numbers or on the size of the graph: prices are relative to the mean pric
 to the longest path through the graph.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -27,10 +28,10 @@ def describe(tables: GameTables, state: GameState) -> Array:
     sizes, alive = tables.sizes, legal_actions(tables, state)
     unit = tables.reference / (UNITS * jnp.maximum(jnp.sum(tables.intermediate), 1))
     structures, (incoming, outgoing) = edges_by_structure(tables, state), degrees(tables, state)
-    price, created = (summed_over_products(table, *structures) for table in (tables.multiplications, tables.created))
+    price, created = summed_over_products([tables.multiplications, tables.created], *structures)
     removed = sum(structures) @ jnp.expm1(tables.extents)
     slack = jnp.maximum(price - tables.bounds, 0.0)
-    present = (state.edges != NO_EDGE).astype(jnp.float32)
+    present = state.edges != NO_EDGE
     merged, before, after = _effects(present, price, sizes.inputs)
     columns = (
         jnp.log1p(price),
@@ -63,15 +64,29 @@ def _effects(present: Array, price: Array, inputs: int) -> tuple[Array, Array, A
     proportional to the number of edges on either side, as they are between scalars.
     """
     vertices = len(price)
-    incoming, outgoing = present[:vertices], present[:, inputs:]
-    common_sources, common_targets = incoming @ present.T, outgoing.T @ present
-    merged = jnp.sum(outgoing.T * common_sources, 1)
-    degree_in, degree_out = jnp.sum(incoming, 1), jnp.sum(outgoing, 0)
-    per_source = jnp.pad(price / jnp.maximum(degree_in, 1.0), (0, len(outgoing) - vertices))
+    common_sources = _in_common(present[:vertices], present)
+    common_targets = _in_common(present[:, inputs:].T, present.T)
+    incoming, outgoing = present[:vertices].astype(jnp.float32), present[:, inputs:].T.astype(jnp.float32)
+    merged = jnp.sum(outgoing * common_sources, 1)
+    degree_in, degree_out = jnp.sum(incoming, 1), jnp.sum(outgoing, 1)
+    per_source = jnp.pad(price / jnp.maximum(degree_in, 1.0), (0, outgoing.shape[1] - vertices))
     per_target = jnp.pad(price / jnp.maximum(degree_out, 1.0), (inputs, 0))
-    before = jnp.sum(incoming * per_target * (degree_out[:, None] - 1.0 - common_targets), 1)
-    after = jnp.sum(outgoing.T * per_source * (degree_in[:, None] - 1.0 - common_sources), 1)
+    before = incoming * (degree_out[:, None] - 1.0 - common_targets) @ per_target
+    after = outgoing * (degree_in[:, None] - 1.0 - common_sources) @ per_source
     return merged, before, after
+
+
+def _in_common(sets: Array, others: Array) -> Array:
+    """float32[sets, others], the number of elements that two sets have in common. A set is a row of truth values."""
+    shared = _bits(sets)[:, None] & _bits(others)
+    return jnp.sum(jax.lax.population_count(shared), -1).astype(jnp.float32)
+
+
+def _bits(sets: Array) -> Array:
+    """uint32[sets, words], the rows as the bits of whole numbers."""
+    words = -(-sets.shape[1] // 32)
+    padded = jnp.pad(sets, ((0, 0), (0, 32 * words - sets.shape[1]))).reshape(-1, words, 32)
+    return jnp.sum(padded.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32), -1, dtype=jnp.uint32)
 
 
 def _signed_log(value: Array) -> Array:

@@ -149,18 +149,21 @@ def prices(tables: GameTables, state: GameState) -> Array:
 
     With folded counting, factors of plus or minus one are charged here as well.
     """
-    return summed_over_products(tables.multiplications, *edges_by_structure(tables, state))
+    return summed_over_products([tables.multiplications], *edges_by_structure(tables, state))[0]
 
 
-def summed_over_products(table: Array, incoming: Array, outgoing: Array) -> Array:
-    """Per vertex, the sum of table entries over all products of its elimination; see `edges_by_structure`."""
-    return jnp.einsum("vo,oi,vi->v", outgoing, table, incoming)
+def summed_over_products(tables: Sequence[Array], incoming: Array, outgoing: Array) -> Array:
+    """Per table and vertex, the sum of entries over all products of its elimination; see `edges_by_structure`."""
+    # A product of matrices: XLA would compute a sum again wherever it is used.
+    per_incoming = jnp.einsum("vo,oti->vti", outgoing, jnp.stack(tables, 1))
+    return jnp.einsum("vti,vi->tv", per_incoming, incoming)
 
 
 def degrees(tables: GameTables, state: GameState) -> tuple[Array, Array]:
     """The numbers of incoming and of outgoing edges of each intermediate vertex."""
     sizes = tables.sizes
-    present = state.edges != NO_EDGE
+    # As numbers of type float32, since XLA is slow to add whole numbers on a CPU.
+    present = (state.edges != NO_EDGE).astype(jnp.float32)
     return jnp.sum(present[: sizes.intermediates], 1), jnp.sum(present[:, sizes.inputs :], 0)
 
 
