@@ -22,9 +22,9 @@ SHAPES_ONLY = (
     "graphax.positions", "graphax.axes", "graphax.structure", "graphax.products", "graphax.sums", "graphax.terms",
     "graphax.entries", "graphax.graph", "graphax.order", "graphax.presets", "graphax.plan", "graphax.cut",
     "graphax.prices", "graphax.mixed", "graphax.refine", "graphax.body_orders", "graphax.compile_times",
-    "graphax.bound", "graphax.bilinear", "graphax.rank_bound", "graphax.contained", "graphax.subgraph",
-    "graphax.subgraph_bound", "graphax.sparsity_types", "graphax.table", "graphax.errors", "graphax.files",
-    "graphax.notices", "graphax.modules",
+    "graphax.certainty", "graphax.bound", "graphax.bilinear", "graphax.rank_bound", "graphax.contained",
+    "graphax.subgraph", "graphax.subgraph_bound", "graphax.sparsity_types", "graphax.table", "graphax.errors",
+    "graphax.files", "graphax.notices", "graphax.modules",
 )  # fmt: skip
 
 

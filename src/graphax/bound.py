@@ -8,8 +8,9 @@ a sum of products along paths. A sum costs at least as much as its cheapest summ
 it is at least the cut between v and the outputs under b times the cut between the inputs and v under a.
 
 Uncertain costs count as zero. A path need not leave an edge if its product may vanish (windows that miss each other) or
-if its structure depends on how it is bracketed; such paths are left out of the cuts. Sums of known numbers may become
-plus or minus one, so in folded counting every known number is free.
+if its structure depends on how it is bracketed; such paths are left out of the cuts. Folded counting charges nothing
+for a factor of plus or minus one, which a sum of known numbers may become. So in folded counting, a known number costs
+something only if it is certain: if a single path of known numbers connects its two vertices.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from typing import TYPE_CHECKING
 
 from . import bundles
 from .bundles import Bundle, Passage
+from .certainty import known_paths, least_multiplications, uncertain
 from .cut import minimum_cut
 from .errors import GraphaxError
 from .plan import Elimination, check_counting
 from .products import Product
 from .rank_bound import RankBounds
+from .structure import Structure
 from .subgraph_bound import subgraph_bound
 from .terms import AnyStructure, Recipe, compose, priced_kind, terms_of
 
@@ -72,11 +75,8 @@ def lower_bound(
 def _joint_bound(graph: ComputationGraph, counting: str) -> int:
     """The bound by vertices that are bounded together: by ranks, and by searches of subgraphs."""
     cuts = vertex_bounds(graph, counting)
-    bounds = [RankBounds(graph, cuts, raw=counting == "raw")]
-    if counting == "raw":
-        # Raw counting counts every product of values that folded counting does, so bounds on such products alone hold
-        # as well.
-        bounds.append(RankBounds(graph, dict.fromkeys(cuts, 0)))
+    # Raw counting counts every product of values that folded counting does, so bounds on those alone hold as well.
+    bounds = [RankBounds(graph, cuts, raw=counting == "raw"), RankBounds(graph, cuts, by_ranks=True)]
 
     def others(chosen: frozenset[int]) -> int:
         return max(bound.total(chosen) for bound in bounds)
@@ -86,18 +86,21 @@ def _joint_bound(graph: ComputationGraph, counting: str) -> int:
     return bound if single_elements(graph) else max(bound, subgraph_bound(graph, counting, cuts, others))
 
 
-def vertex_bounds(graph: ComputationGraph, counting: str = "folded") -> dict[int, int]:
-    """Per intermediate vertex, the multiplications that its elimination takes in every order."""
+def vertex_bounds(graph: ComputationGraph, counting: str = "folded", known_is_free: bool = False) -> dict[int, int]:
+    """Per intermediate vertex, the multiplications that its elimination takes in every order.
+
+    ``known_is_free`` leaves out products with known numbers in folded counting, also where they are certain.
+    """
     check_counting(counting)
     if graph.has_loops:
         # The cost of a loop depends on the edges pushed or pulled through it, which are not known in advance.
         return dict.fromkeys(graph.intermediates, 0)
-    return dict(_vertex_bounds(graph, counting))
+    return dict(_vertex_bounds(graph, counting, known_is_free))
 
 
 @lru_cache(256)
-def _vertex_bounds(graph: ComputationGraph, counting: str) -> tuple[tuple[int, int], ...]:
-    every, widest = _Reach(graph, counting), _Reach(graph, counting, widest=True)
+def _vertex_bounds(graph: ComputationGraph, counting: str, known_is_free: bool) -> tuple[tuple[int, int], ...]:
+    every, widest = (_Reach(graph, counting, widest, known_is_free) for widest in (False, True))
     bounds = []
     for vertex in graph.intermediates:
         before, after = every.before(vertex), every.after(vertex)
@@ -148,17 +151,20 @@ class _Reach:
     ones, and then nothing beyond them would count.
     """
 
-    def __init__(self, graph: ComputationGraph, counting: str, widest: bool = False):
-        self._widest = widest
+    def __init__(self, graph: ComputationGraph, counting: str, widest: bool = False, known_is_free: bool = False):
+        self._widest, self._known_is_free = widest, known_is_free
         self._position = {vertex: n for n, vertex in enumerate(sorted(graph.vertices))}
         count = len(self._position)
         self._sources: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         self._targets: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         for (target, source), structure in graph.edges.items():
             assert not isinstance(structure, (Bundle, Passage))
-            t, s, kind = self._position[target], self._position[source], priced_kind(structure, counting == "folded")
+            t, s = self._position[target], self._position[source]
+            kind = priced_kind(structure, counting == "folded")
             self._sources[t].append((s, kind))
             self._targets[s].append((t, kind))
+        edges = ((t, s, kind) for t, sources in enumerate(self._sources) for s, kind in sources)
+        self._known_paths = known_paths(edges, count)
         self._inputs = frozenset(self._position[v] for v in graph.inputs)
         self._outputs = frozenset(self._position[v] for v in graph.outputs if v is not None)
         self._folded = counting == "folded"
@@ -188,11 +194,18 @@ class _Reach:
             for there, edge in edges[here]:
                 is_new = there not in paths
                 new = _extended(paths.get(here), edge, inward, self._folded)
+                if new is not None and self._is_uncertain(start, there, inward):
+                    new = frozenset(map(uncertain, new))
                 is_partial |= new is None or not self._leads(here, there, new, paths, neighbours)
                 if is_new and there in paths:
                     heappush(queue, sign * there)
         cone = self._closed(start, paths, neighbours, ends, {sign * place for place in queue})
         return replace(cone, is_partial=is_partial)
+
+    def _is_uncertain(self, start: int, there: int, inward: bool) -> bool:
+        """Whether several paths of known numbers connect two vertices, in folded counting."""
+        several = self._known_is_free or self._known_paths[(start, there) if inward else (there, start)] > 1
+        return self._folded and several
 
     def _leads(
         self, here: int, there: int, new: Paths, paths: dict[int, Paths], neighbours: dict[int, list[int]]
@@ -225,8 +238,10 @@ class _Reach:
             return _Cone(start, paths, neighbours, ends & paths.keys())
         # Products of single elements never vanish, and they never get cheaper with further edges. So all unvisited
         # vertices act like one vertex with the paths of those where the visit ended.
+        # Only a known number may become plus or minus one.
         beyond = len(self._position)
-        paths[beyond] = frozenset().union(*(paths.pop(vertex) for vertex in unvisited))
+        found = frozenset[AnyStructure]().union(*(paths.pop(vertex) for vertex in unvisited))
+        paths[beyond] = frozenset(map(uncertain, found)) if self._folded else found
         for here, leads in neighbours.items():
             neighbours[here] = [beyond if there in unvisited else there for there in leads]
         return _Cone(start, paths, {**neighbours, beyond: []}, ends & paths.keys(), frozenset((beyond,)))
@@ -268,10 +283,15 @@ def _cheapest(outer: Paths, inner: Paths, folded: bool) -> int:
 
 
 def _multiplications(left: AnyStructure, right: AnyStructure, folded: bool) -> int:
-    if folded and (left.scale is not None or right.scale is not None):
-        return 0
     product = compose(left, right)
-    return product.raw_multiplications if product is not None and _is_certain(product) else 0
+    if product is None or not _is_certain(product):
+        return 0
+    if not folded:
+        return product.raw_multiplications
+    if isinstance(left, Structure) and isinstance(right, Structure):
+        assert isinstance(product, Product)
+        return least_multiplications(product, left, right)
+    return sum(_multiplications(one, other, folded) for one in terms_of(left) for other in terms_of(right))
 
 
 def _vertex_bound(before: _Cone, after: _Cone, folded: bool) -> int:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from . import products, sums, terms
 from .bundles import AnyEdge, Bundle, Passage
+from .certainty import is_free, known_paths, least_multiplications, uncertain
 from .structure import Structure, digits_of
-from .terms import priced_kind, terms_of
+from .terms import AnyStructure, priced_kind, terms_of
 
 if TYPE_CHECKING:
     from .graph import ComputationGraph
@@ -39,6 +40,9 @@ class Algebra:
 
     def __init__(self, graph: ComputationGraph, counting: str):
         self._folded = counting == "folded"
+        places = self._places = {vertex: place for place, vertex in enumerate(sorted(graph.vertices))}
+        edges = [(places[target], places[source], _plain(edge)) for (target, source), edge in graph.edges.items()]
+        self._known_paths = known_paths(edges, len(places))
         self._structures: list[Structure] = []
         self._numbers: dict[Structure, int] = {}
         self._products: dict[tuple[int, int], tuple[int, int]] = {}
@@ -53,6 +57,14 @@ class Algebra:
             self._structures.append(kind)
         return self._numbers[kind]
 
+    def between(self, target: int, source: int, block: int) -> int:
+        """A block between two vertices. Its known numbers are uncertain if there are several paths of them."""
+        if not self._folded or self._known_paths[self._places[target], self._places[source]] < 2:
+            return block
+        kind = uncertain(self._structures[block])
+        assert isinstance(kind, Structure)
+        return self.number(kind)
+
     def product(self, outer: int, inner: int) -> tuple[int, int]:
         """The product of two structures, and the multiplications that it takes at least."""
         if (outer, inner) not in self._products:
@@ -64,9 +76,8 @@ class Algebra:
         # If the product has entries that its factors do not imply, other ways of bracketing may avoid them.
         if made is None or made.free or has_lists(made.structure):
             return NOTHING, 0
-        # Sums of known numbers may become plus or minus one, so in folded counting every known number is free.
-        is_free = self._folded and (outer.scale is not None or inner.scale is not None)
-        return self.number(made.structure), 0 if is_free else made.raw_multiplications
+        least = least_multiplications(made, outer, inner) if self._folded else made.raw_multiplications
+        return self.number(made.structure), least
 
     def link(self, block: int) -> Link | None:
         """How a block links two vertices in a row; None if it does not have exactly one entry per row and column."""
@@ -74,13 +85,16 @@ class Algebra:
         if not _is_permutation(structure):
             return None
         if structure.scale is not None:
-            return Link.FREE if self._folded or structure.renaming else Link.KNOWN
+            if self._folded:
+                return Link.FREE if is_free(structure) else None
+            return Link.FREE if structure.renaming else Link.KNOWN
         return Link.VALUES if structure.stored == prod(structure.sizes) else None
 
-    def moved(self, block: int, link: int) -> int:
+    def moved(self, target: int, source: int, block: int, link: int) -> int:
         """``block`` after ``link``, where ``link`` counts as moving numbers only; nothing if that is uncertain."""
         mover = replace(self._structures[link], values=(), scale=1.0, renaming=True)
-        return self.product(self.number(mover), block)[0]
+        moved = self.product(self.number(mover), block)[0]
+        return moved if moved == NOTHING else self.between(target, source, moved)
 
     def sum(self, left: int, right: int) -> int:
         """A structure contained in every block that contains both."""
@@ -149,19 +163,19 @@ def _between(graph: ComputationGraph, edges: Iterable[Edge]) -> set[Edge]:
 
 
 def _has_several_digits(edge: AnyEdge) -> bool:
-    return any(len(axis) > 1 for term in _plain(edge) for axis in (*term.out, *term.inp))
+    return any(len(axis) > 1 for term in terms_of(_plain(edge)) for axis in (*term.out, *term.inp))
 
 
 def _has_windows(edge: AnyEdge) -> bool:
-    return any(digit.at != range(digit.size) for term in _plain(edge) for digit in digits_of(term))
+    return any(digit.at != range(digit.size) for term in terms_of(_plain(edge)) for digit in digits_of(term))
 
 
 def _repeats_labels(edge: AnyEdge) -> bool:
-    sides = (side for term in _plain(edge) for side in (term.out, term.inp))
+    sides = (side for term in terms_of(_plain(edge)) for side in (term.out, term.inp))
     found = ([digit.label for axis in side for digit in axis if digit.label is not None] for side in sides)
     return any(len(set(labels)) < len(labels) for labels in found)
 
 
-def _plain(edge: AnyEdge) -> tuple[Structure, ...]:
+def _plain(edge: AnyEdge) -> AnyStructure:
     assert not isinstance(edge, (Bundle, Passage))
-    return terms_of(edge)
+    return edge

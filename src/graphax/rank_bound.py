@@ -31,11 +31,15 @@ def rank_bound(graph: ComputationGraph, least: Mapping[int, int], raw: bool = Fa
 
 
 class RankBounds:
-    """Bounds on the multiplications of all vertices except some, given that each takes at least those in ``least``."""
+    """Bounds on the multiplications of all vertices except some, given that each takes at least those in ``least``.
 
-    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool = False):
+    With ``by_ranks``, groups grow as if vertices took nothing alone. Otherwise groups do not begin to grow where
+    vertices alone take as much as two of them together.
+    """
+
+    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool = False, by_ranks: bool = False):
         self._least = least
-        self._grouping = _Grouping(graph, least, raw) if _can_be_bounded(graph) else None
+        self._grouping = _Grouping(graph, least, raw, by_ranks) if _can_be_bounded(graph) else None
 
     def total(self, without: frozenset[int] = frozenset()) -> int:
         """The sum over all groups of the vertices that are not in ``without``."""
@@ -74,10 +78,10 @@ def _can_be_bounded(graph: ComputationGraph) -> bool:
 class _Grouping:
     """A partition of the intermediate vertices into convex groups, with the multiplications of each."""
 
-    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool):
+    def __init__(self, graph: ComputationGraph, least: Mapping[int, int], raw: bool, by_ranks: bool):
         self._derivatives = RandomDerivatives(graph, raw)
-        self._least = least
-        self._known: dict[frozenset[int], int] = {}
+        self._least, self._by_ranks = least, by_ranks
+        self._ranks: dict[frozenset[int], int] = {}
         self._group = {vertex: frozenset((vertex,)) for vertex in graph.intermediates}
         self._edges = [(target, source) for target, source in graph.edges if {target, source} <= self._group.keys()]
 
@@ -94,15 +98,22 @@ class _Grouping:
         for edges, ties in ((known, True), (joined, False)):
             while sum(self._join(target, source, ties) for target, source in edges):
                 pass
-        return sum(self._taken(group) for group in set(self._group.values()) if without.isdisjoint(group))
+        groups = [group for group in set(self._group.values()) if without.isdisjoint(group)]
+        return sum(max(self._rank(group), self._alone(group)) for group in groups)
 
-    def _taken(self, group: frozenset[int]) -> int:
-        if group not in self._known:
-            alone = sum(self._least[vertex] for vertex in group)
+    def _alone(self, group: frozenset[int]) -> int:
+        return sum(self._least[vertex] for vertex in group)
+
+    def _rank(self, group: frozenset[int]) -> int:
+        if group not in self._ranks:
             elements = sum(self._derivatives.size[vertex] for vertex in group)
             small = elements <= _LARGEST_GROUP and self._derivatives.work < _MOST_WORK
-            self._known[group] = max(alone, self._derivatives.multiplications(sorted(group)) if small else 0)
-        return self._known[group]
+            self._ranks[group] = self._derivatives.multiplications(sorted(group)) if small else 0
+        return self._ranks[group]
+
+    def _taken(self, group: frozenset[int]) -> int:
+        """What counts of a group while groups grow."""
+        return self._rank(group) if self._by_ranks else max(self._rank(group), self._alone(group))
 
     def _join(self, target: int, source: int, ties: bool) -> bool:
         """Join the groups of two vertices if their joint bound is higher.

@@ -56,7 +56,8 @@ class State:
     def joined(self, algebra: Algebra, first: int, second: int) -> State:
         """The state with two vertices in a row as one, the second."""
         link = self.sources[second][first]
-        moved = {source: algebra.moved(block, link) for source, block in self.sources[first].items()}
+        before = self.sources[first].items()
+        moved = {source: algebra.moved(second, source, block, link) for source, block in before}
         sources, targets = self._copied((first,), moved)
         sources[second] = {source: block for source, block in moved.items() if block != NOTHING}
         for source in sources[second].keys() & targets.keys():
@@ -73,6 +74,7 @@ class State:
                 if new == NOTHING:
                     continue
                 known = sources[target].get(source) if target in sources else targets[source].get(target)
+                new = algebra.between(target, source, new)
                 block = new if known is None else algebra.sum(known, new)
                 if target in sources:
                     sources[target][source] = block
@@ -235,6 +237,7 @@ class LeastCosts:
                 continue
             assert not isinstance(edge, (Bundle, Passage))
             block = self.algebra.number(max(terms_of(edge), key=lambda term: prod(term.sizes)))
+            block = self.algebra.between(target, source, block)
             if target in sources:
                 sources[target][source] = block
             if source in targets:

@@ -91,11 +91,14 @@ def transposed(structure: AnyStructure) -> AnyStructure:
 def priced_kind(structure: AnyStructure, folded: bool) -> AnyStructure:
     """The part of a structure that determines its cost.
 
-    The value of a known number does not matter, and folded counting does not distinguish renamings.
+    Raw counting does not distinguish known numbers, unless they only rename. Folded counting does not distinguish
+    renamings.
     """
-    if isinstance(structure, Terms) or structure.scale is None or (structure.renaming and not folded):
+    if isinstance(structure, Terms) or structure.scale is None:
         return structure
-    return replace(structure, scale=1.0, renaming=False)
+    if folded:
+        return replace(structure, renaming=False)
+    return structure if structure.renaming else replace(structure, scale=1.0)
 
 
 def is_symmetric(structure: AnyStructure) -> bool:

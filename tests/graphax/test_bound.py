@@ -133,6 +133,30 @@ def test_known_numbers_are_free_only_in_folded_counting():
     assert graph.lower_bound(counting="raw") == graph.cost("rev", "raw").multiplications
 
 
+def least_by_trial(graph):
+    return min(graph.cost(order).multiplications for order in permutations(graph.intermediates))
+
+
+@pytest.mark.parametrize(
+    ("function", "bound"),
+    [
+        (lambda x: jnp.sin(2.0 * jnp.sin(x)), 2),
+        (lambda x: jnp.sin(-jnp.sin(x)), 1),
+        (lambda x: jnp.sin(2.0 * jnp.sin(x) * 0.5), 1),
+        # Two paths of known numbers add up to one.
+        (lambda x: (y := jnp.sin(x), jnp.sin(0.5 * y + 0.5 * (y + 0.0)))[1], 1),
+    ],
+)
+def test_known_numbers_count_where_they_are_certain_not_to_become_one(function, bound):
+    graph = gx.build_graph(function, 0.3)
+    assert bound <= graph.lower_bound() <= least_by_trial(graph)
+
+
+def test_known_numbers_may_become_one_by_a_sum_over_equal_elements():
+    graph = gx.build_graph(lambda x: jnp.sin(jnp.mean(jnp.broadcast_to(jnp.sin(x), (6,)))), 0.3)
+    assert graph.lower_bound() <= least_by_trial(graph) == 1
+
+
 def test_a_graph_without_intermediates():
     graph = gx.build_graph(jnp.sin, np.ones(3))
     assert [graph.lower_bound(objective) for objective in OBJECTIVES] == [0, 0, 3]

@@ -104,7 +104,9 @@ def test_equal_graphs_have_the_same_digest():
 
 
 def test_graphs_that_differ_in_a_list_have_different_digests():
-    one, other = (gx.build_graph(lambda x, at=at: jnp.sin(x)[np.array(at)], np.ones(7)) for at in ([0, 2, 1, 6], [0, 1, 2, 6]))
+    one, other = (
+        gx.build_graph(lambda x, at=at: jnp.sin(x)[np.array(at)], np.ones(7)) for at in ([0, 2, 1, 6], [0, 1, 2, 6])
+    )
     assert one.fingerprint == other.fingerprint
     assert one.digest != other.digest
 

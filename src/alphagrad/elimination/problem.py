@@ -118,7 +118,7 @@ class Problem:
         """Whether every vertex is a single number."""
         return all(vertex.shape == () for vertex in self.graph.vertices.values())
 
-    def vertex_bounds(self) -> np.ndarray:
-        """The lower bound on the cost of each vertex, in every order."""
-        bounds = vertex_bounds(self.graph, self.objective.counting)
+    def vertex_bounds(self, known_is_free: bool = False) -> np.ndarray:
+        """The lower bound on the cost of each vertex, in every order; see `graphax.bound.vertex_bounds`."""
+        bounds = vertex_bounds(self.graph, self.objective.counting, known_is_free)
         return self.objective.weights[0] * np.array([bounds[vertex] for vertex in self.graph.intermediates], float)

@@ -50,7 +50,8 @@ class Facts(NamedTuple):
 
 def facts_of(problem: Problem) -> Facts:
     """The facts of the whole graph, with prices but before any vertex is described."""
-    bound, price = problem.vertex_bounds(), np.zeros(problem.size)
+    # The network that ships was trained with these bounds.
+    bound, price = problem.vertex_bounds(known_is_free=True), np.zeros(problem.size)
     problem.call(_price_all, price)
     unit = max(float(price.mean()), 1e-3) if problem.size else 1.0
     features = np.zeros((problem.size, len(FEATURES)), np.float32)
