@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagrad.agents.alphazero import AlphaZero
-from alphagrad.agents.games import Best, Environments, Games
+from alphagrad.agents.games import Experience, Environments, Games
 from alphagrad.agents.networks import PolicyValueNetwork
 from alphagrad.agents.presets import PRESETS
 from alphagrad.game import GameState
@@ -78,11 +78,11 @@ def main() -> None:
     network = agent.init(jax.random.key(0)).network
     tasks = jnp.zeros(options.environments, jnp.int32)
     environments, keys = boards.environments(tasks), jax.random.split(jax.random.key(1), options.environments)
-    best = Best.none(1, boards.sizes.intermediates)
+    nothing = Experience.none(1, boards.sizes.intermediates)
     states, evaluations = environments.start(), options.moves * (options.simulations + 1)
 
     def play(network: PolicyValueNetwork, keys: jax.Array) -> Any:
-        return agent.play(network, boards, tasks, keys, best, options.moves)
+        return agent.play(network, boards, tasks, keys, nothing, options.moves)
 
     whole = seconds(play, network, keys)
     net = seconds(lambda network: network_alone(network, environments, states, evaluations), network)

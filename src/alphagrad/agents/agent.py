@@ -14,7 +14,7 @@ import optax
 from jax import Array
 
 from ..game import GameState, Sizes
-from .games import Best, Boards, Environments, Episodes, ValueScale, costs_to_go
+from .games import Boards, Environments, Episodes, Experience, ValueScale, costs_to_go
 from .networks import PolicyValueNetwork
 from .updates import (
     NO_ACTION,
@@ -49,14 +49,13 @@ class Agent(ABC):
     Attributes:
         name: the name of the agent.
         config: how the agent plays and learns.
-        sizes: the sizes of the games it plays.
-        minibatches: the number of minibatches per iteration.
+        sizes: the largest sizes of the games it plays.
     """
 
     name: str
 
-    def __init__(self, config: Any, sizes: Sizes, minibatches: int, optimizer: optax.GradientTransformation):
-        self.config, self.sizes, self.minibatches = config, sizes, minibatches
+    def __init__(self, config: Any, sizes: Sizes, optimizer: optax.GradientTransformation):
+        self.config, self.sizes = config, sizes
         self._values = ValueScale(config.scaling)
         self._optimizer = optax.chain(optax.clip_by_global_norm(config.largest_gradient), optimizer)
 
@@ -65,16 +64,17 @@ class Agent(ABC):
         return Learner.begin(self.network(key), self._optimizer)
 
     def iterate(
-        self, learner: Learner, boards: Boards, tasks: Array, keys: Array, best: Best
+        self, learner: Learner, boards: Boards, tasks: Array, keys: Array, experience: Experience, parts: int
     ) -> tuple[Learner, Episodes, Metrics]:
-        """Play a game of each of these tasks and learn from it, together with all other devices.
+        """Play a game of each of these tasks and learn from them in minibatches, together with all other devices.
 
-        ``best`` holds the best games so far. Returns the new state of the agent, the games, and metrics.
+        ``parts`` is the number of minibatches. Returns the new state of the agent, the games, and metrics, among them
+        the mean error of values per task.
         """
-        episodes, notes = self.play(learner.network, boards, tasks, keys, best)
+        episodes, notes = self.play(learner.network, boards, tasks, keys, experience)
         games, moves = episodes.actions.shape
-        size = moves_at_once(moves, games // self.minibatches, self.config.states_at_once)
-        parts = minibatches((tasks, *self.lessons(boards, episodes, notes, best)), self.minibatches)
+        size = moves_at_once(moves, games // parts, self.config.states_at_once)
+        lessons = minibatches((tasks, *self.lessons(boards, episodes, notes, experience)), parts)
 
         def update(learner: Learner, part: Any) -> tuple[Learner, Metrics]:
             tasks, actions, notes = part
@@ -85,10 +85,19 @@ class Agent(ABC):
             return learner.stepped(gradient, self._optimizer), metrics
 
         def epoch(learner: Learner, _: Array) -> tuple[Learner, Metrics]:
-            return jax.lax.scan(update, learner, parts)
+            return jax.lax.scan(update, learner, lessons)
 
         learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
-        return learner, episodes, jax.tree.map(jnp.mean, metrics)
+        means = jax.tree.map(lambda metric: jnp.mean(metric, (0, 1)), metrics)
+        return learner, episodes, {**means, "value_error": means["value_error"] / means.pop("weight")}
+
+    def errors(self, environments: Environments, batch: Batch, predictions: Array) -> Metrics:
+        """The errors of values by task, weighted, and the weights."""
+        errors = jnp.abs(predictions - batch.targets)
+        return {
+            "value_error": environments.per_task(batch.weights * errors),
+            "weight": environments.per_task(batch.weights),
+        }
 
     def _batch(self, environments: Environments, actions: Array, notes: Any, size: int) -> Batch:
         """The moves of a minibatch, padded with moves of weight zero to a multiple of ``size``."""
@@ -99,7 +108,7 @@ class Agent(ABC):
         targets = self._values.target(costs_to_go(played.costs), environments.references)
         return Batch(played.seen, actions.T, self.prepared(notes, weights), targets, weights)
 
-    def lessons(self, boards: Boards, episodes: Episodes, notes: Any, best: Best) -> tuple[Array, Any]:
+    def lessons(self, boards: Boards, episodes: Episodes, notes: Any, experience: Experience) -> tuple[Array, Any]:
         """The actions and notes to learn from."""
         return episodes.actions, notes
 
@@ -107,16 +116,21 @@ class Agent(ABC):
         """The notes of a minibatch, of shape [moves, games, ...], in the form that the loss expects."""
         return notes
 
+    @staticmethod
+    @abstractmethod
+    def minibatches(config: Any, games: int, moves: int) -> int:
+        """The number of minibatches for this many games of this many moves."""
+
     @abstractmethod
     def network(self, key: Array) -> PolicyValueNetwork:
         """A new network for the agent to train."""
 
     @abstractmethod
     def play(
-        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, best: Best
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, experience: Experience
     ) -> tuple[Episodes, Any]:
         """Play a game of each task. Returns the games, and notes about each move, of shape [games, moves, ...]."""
 
     @abstractmethod
     def loss(self, environments: Environments, network: PolicyValueNetwork, batch: Batch) -> tuple[Array, Metrics]:
-        """The loss, a sum over the moves of a chunk, and the metrics to report."""
+        """The loss, a sum over the moves of a chunk, and the metrics to report, including `errors`."""

@@ -18,9 +18,9 @@ from jax import Array
 from .. import game
 from ..game import GameState, GameTables, Sizes
 from .agent import Agent, Batch, Metrics
-from .games import Best, Boards, Environments, Episodes
+from .games import Boards, Environments, Episodes, Experience
 from .networks import AnyNetworkConfig, NetworkConfig, PolicyValueNetwork
-from .updates import NO_ACTION, number_of_minibatches
+from .updates import number_of_minibatches
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class AlphaZeroConfig:
         c_visit, c_scale: how much the search trusts its values over the policy.
         least_trust: each game has its own share of this trust, between ``least_trust`` and 1. Games with little trust
             play by the policy alone, while values are still wrong.
+        most_noise: the most that an average error of values may change a logit. While values have larger errors, they
+            are trusted less.
         value_units: the unit for differences between values: "range" (of all values in the tree, however similar they
             are) or "reference" (the cost of reverse mode).
         batch_size: maximum number of states per step of the optimizer. Whole games are kept together.
@@ -49,7 +51,9 @@ class AlphaZeroConfig:
             the share ``last_rate`` of it.
         imitation: the share of games whose own moves are replaced for learning by the best order found so far, or by
             reverse mode as long as that is better.
-        restarts: the share of games that begin with moves of this order, up to a random one, and learn them as well.
+        following: the share of games that follow this order, except for some of their moves, and learn the moves that
+            they follow.
+        following_gumbel_scale: the largest scale of the noise in games that follow.
         largest_gradient: norm to which gradients are clipped.
         scaling: the scaling of costs to go, see `reward_scaling`.
         states_at_once: maximum number of states in memory while a gradient is computed, but at least one move of each
@@ -65,6 +69,7 @@ class AlphaZeroConfig:
     c_visit: float = 25.0
     c_scale: float = 0.01
     least_trust: float = 1.0
+    most_noise: float = 1e6
     value_units: str = "range"
     batch_size: int = 4096
     epochs: int = 1
@@ -75,7 +80,8 @@ class AlphaZeroConfig:
     schedule: int = 5000
     last_rate: float = 0.0
     imitation: float = 0.0
-    restarts: float = 0.0
+    following: float = 0.0
+    following_gumbel_scale: float = 1.0
     largest_gradient: float = 1.0
     scaling: str = "root"
     states_at_once: int = 1024
@@ -88,12 +94,13 @@ class Style(NamedTuple):
     Attributes:
         noise: the scale of the noise added to the logits.
         trust: the share of the usual trust in values.
-        opening: the share of its moves that are those of the best order so far.
+        follows: the probability that a move is the next one of the best order so far, or of reverse mode if that is
+            better.
     """
 
     noise: Array
     trust: Array
-    opening: Array
+    follows: Array
 
 
 class AlphaZero(Agent):
@@ -101,11 +108,17 @@ class AlphaZero(Agent):
 
     name = "alphazero"
 
-    def __init__(self, config: AlphaZeroConfig, sizes: Sizes):
-        parts = number_of_minibatches(config.environments, sizes.intermediates, config.batch_size)
+    def __init__(self, config: AlphaZeroConfig, sizes: Sizes, parts: int | None = None):
+        """``parts`` is the number of minibatches per iteration; by default that of games of these sizes."""
+        if parts is None:
+            parts = self.minibatches(config, config.environments, sizes.intermediates)
         steps = config.schedule * config.epochs * parts
         rate = optax.cosine_decay_schedule(config.learning_rate, steps, config.last_rate)
-        super().__init__(config, sizes, parts, optax.adamw(rate, weight_decay=config.l2_weight))
+        super().__init__(config, sizes, optax.adamw(rate, weight_decay=config.l2_weight))
+
+    @staticmethod
+    def minibatches(config: AlphaZeroConfig, games: int, moves: int) -> int:
+        return number_of_minibatches(games, moves, config.batch_size)
 
     def network(self, key: Array) -> PolicyValueNetwork:
         return PolicyValueNetwork.joint(self.config.network, self.sizes, key)
@@ -116,40 +129,50 @@ class AlphaZero(Agent):
         boards: Boards,
         tasks: Array,
         keys: Array,
-        best: Best,
+        experience: Experience,
         moves: int | None = None,
     ) -> tuple[Episodes, Array]:
         """Play a game of each task, or its first ``moves`` moves. Also returns the improved policies."""
         environments = boards.environments(tasks)
         styles = jax.vmap(self._style)(keys)
-        openings = _openings(boards, tasks, best, styles.opening)
+        styles = styles._replace(trust=styles.trust * self._certainty(experience.error[tasks]))
+        examples = _examples(boards, experience)[tasks]
 
-        def choose(number: Array, states: GameState, keys: Array) -> tuple[Array, Array]:
+        def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
+            choice_keys, search_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
             search = environments.each(partial(self._search, network))
-            actions, policies = search(states, environments.references, styles, keys)
-            opening = openings[:, number]
-            given, is_given = jax.nn.one_hot(opening, policies.shape[-1], dtype=policies.dtype), opening != NO_ACTION
-            return jnp.where(is_given, opening, actions), jnp.where(is_given[:, None], given, policies)
+            actions, policies = search(states, environments.references, styles, search_keys)
+            given = environments.each(_next_of)(states, examples)
+            follows = jax.vmap(jax.random.uniform)(choice_keys) < styles.follows
+            certain = jax.nn.one_hot(given, policies.shape[-1], dtype=policies.dtype)
+            return jnp.where(follows, given, actions), jnp.where(follows[:, None], certain, policies)
 
-        return environments.play(choose, keys, self.sizes.intermediates if moves is None else moves)
+        return environments.play(choose, keys, boards.sizes.intermediates if moves is None else moves)
 
-    def lessons(self, boards: Boards, episodes: Episodes, notes: Array, best: Best) -> tuple[Array, Array]:
+    def lessons(self, boards: Boards, episodes: Episodes, notes: Array, experience: Experience) -> tuple[Array, Array]:
         """The played games. Some are replaced by the best known order of the task, with certain moves."""
         games, vertices = len(notes), notes.shape[-1]
-        reverse = jnp.sum(boards.tables.intermediate, 1, keepdims=True, dtype=jnp.int32) - 1 - jnp.arange(vertices)
-        examples = jnp.where((best.cost < boards.references)[:, None], best.actions, reverse)
         imitated = jnp.arange(games) < round(self.config.imitation * games)
-        actions = jnp.where(imitated[:, None], examples[episodes.tasks], episodes.actions)
+        actions = jnp.where(imitated[:, None], _examples(boards, experience)[episodes.tasks], episodes.actions)
         certain = jax.nn.one_hot(actions, vertices, dtype=notes.dtype)
         return actions, jnp.where(imitated[:, None, None], certain, notes)
 
+    def _certainty(self, error: Array) -> Array:
+        """The share of the usual trust that values deserve if they have this mean error."""
+        usual = self.config.c_visit * self.config.c_scale * error
+        return jnp.minimum(1.0, self.config.most_noise / jnp.maximum(usual, 1e-9))
+
     def _style(self, key: Array) -> Style:
         """How to play a game, which depends only on its key."""
-        config, (noise, trust, opening) = self.config, jax.random.uniform(key, (3,))
+        config, (noise, trust, follows) = self.config, jax.random.uniform(key, (3,))
+        is_following = follows < config.following
+        most_noise = jnp.where(is_following, config.following_gumbel_scale, config.gumbel_scale)
+        # Most games follow most of the moves, because changes of a few moves are most likely to be better.
+        left = follows / (config.following or 1.0)
         return Style(
-            noise=_between(config.least_gumbel_scale, config.gumbel_scale, noise),
+            noise=_between(config.least_gumbel_scale, most_noise, noise),
             trust=_between(config.least_trust, 1.0, trust),
-            opening=jnp.where(opening < config.restarts, opening / (config.restarts or 1.0), 0.0),
+            follows=jnp.where(is_following, 1.0 - left**2, 0.0),
         )
 
     def _search(
@@ -213,15 +236,21 @@ class AlphaZero(Agent):
         value_loss = jnp.sum(batch.weights * squares)
         entropy = jnp.sum(batch.weights * jnp.sum(jax.scipy.special.entr(batch.notes), -1))
         metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "target_entropy": entropy}
+        metrics |= self.errors(environments, batch, predictions)
         return policy_loss + self.config.value_weight * value_loss, metrics
 
 
-def _between(least: float, most: float, share: Array) -> Array:
+def _between(least: float, most: float | Array, share: Array) -> Array:
     return least + share * (most - least)
 
 
-def _openings(boards: Boards, tasks: Array, best: Best, shares: Array) -> Array:
-    """The moves that are given in each game: those of the best order so far, then `NO_ACTION`."""
-    moves = shares * jnp.sum(boards.tables.intermediate, 1)[tasks]
-    is_given = (jnp.arange(best.actions.shape[1]) < moves[:, None]) & jnp.isfinite(best.cost)[tasks, None]
-    return jnp.where(is_given, best.actions[tasks], NO_ACTION)
+def _next_of(tables: GameTables, state: GameState, example: Array) -> Array:
+    """The first action of an example that is still legal."""
+    return example[jnp.argmax(game.legal_actions(tables, state)[example])]
+
+
+def _examples(boards: Boards, experience: Experience) -> Array:
+    """The actions of the best game of each task so far, or those of reverse mode as long as that is better."""
+    vertices = jnp.sum(boards.tables.intermediate, 1, keepdims=True, dtype=jnp.int32)
+    reverse = vertices - 1 - jnp.arange(experience.actions.shape[1], dtype=jnp.int32)
+    return jnp.where((experience.cost < boards.references)[:, None], experience.actions, reverse)

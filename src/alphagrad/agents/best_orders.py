@@ -31,8 +31,7 @@ class BestOrders:
             vertices = self._games.order(task, played[task].tolist())
             cost = self._games.cost(task, vertices)
             about = {"finder": self._finder, "seed": self._seed, "cost": cost, "bound": self.bounds[name]}
-            self.orders[name] = graph.order(vertices, **about)
-            self._folder.keep(name, self.orders[name])
+            self.orders[name] = self._folder.keep(name, graph.order(vertices, **about))
 
     @property
     def costs(self) -> dict[str, float]:

@@ -7,12 +7,13 @@ from functools import cached_property
 import jax
 
 from ..errors import NotEnoughMemoryError
-from ..game import Sizes
+from ..game import Sizes, common_sizes
 from .agent import Agent
 from .alphazero import AlphaZero, AlphaZeroConfig
-from .games import Boards
-from .iteration import Iteration, shared_equally
+from .groups import Group, Share
+from .iteration import Iteration
 from .memory import available, needed
+from .networks import GraphNetworkConfig
 from .ppo import PPO, PPOConfig
 
 AgentConfig = AlphaZeroConfig | PPOConfig
@@ -21,8 +22,16 @@ AgentConfig = AlphaZeroConfig | PPOConfig
 SHARE = 0.9
 
 
-def make_agent(config: AgentConfig, sizes: Sizes) -> Agent:
-    return AlphaZero(config, sizes) if isinstance(config, AlphaZeroConfig) else PPO(config, sizes)
+def make_agent(config: AgentConfig, sizes: Sizes, parts: int | None = None) -> Agent:
+    """The agent for games of these sizes, which learns from ``parts`` minibatches per iteration."""
+    return AlphaZero(config, sizes, parts) if isinstance(config, AlphaZeroConfig) else PPO(config, sizes)
+
+
+def plays_any_size(config: AgentConfig) -> bool:
+    """Whether the agent has networks that play games of all sizes."""
+    if isinstance(config, AlphaZeroConfig):
+        return isinstance(config.network, GraphNetworkConfig)
+    return all(isinstance(network, GraphNetworkConfig) for network in (config.policy_network, config.value_network))
 
 
 @dataclass(frozen=True)
@@ -31,23 +40,33 @@ class Fitting:
 
     Attributes:
         config: the configuration of the agent.
-        boards: the games that the agent plays.
+        groups: the games that the agent plays.
         devices: the devices that share the games.
         announce: is called with a description of each phase.
     """
 
     config: AgentConfig
-    boards: Boards
+    groups: tuple[Group, ...]
     devices: tuple[jax.Device, ...]
     announce: Callable[[str], None]
 
+    @property
+    def sizes(self) -> Sizes:
+        """The smallest sizes that hold all games."""
+        return common_sizes([group.games.sizes for group in self.groups])
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        kind = AlphaZero if isinstance(self.config, AlphaZeroConfig) else PPO
+        return Share.of(self.groups, kind, self.config, len(self.devices))
+
     @cached_property
     def agent(self) -> Agent:
-        return make_agent(self.config, self.boards.sizes)
+        return make_agent(self.config, self.sizes, sum(share.minibatches for share in self.shares))
 
     @cached_property
     def iteration(self) -> Iteration:
-        return Iteration(self.agent, self.boards, self.devices)
+        return Iteration(self.agent, self.shares, self.devices)
 
     @cached_property
     def compiled(self) -> Iteration:
@@ -65,7 +84,8 @@ class Fitting:
     @property
     def memory(self) -> int | None:
         """The number of bytes that the iteration needs; None if unknown."""
-        return needed(self.iteration.compiled, self.devices)
+        sizes = [needed(program, self.devices) for program in self.iteration.compiled]
+        return None if None in sizes else max(size for size in sizes if size is not None)
 
     def _advice(self, size: float, room: float) -> str:
         for config in self._smaller():
@@ -83,21 +103,21 @@ class Fitting:
 
     def _smaller(self) -> Iterator[AgentConfig]:
         """Yield configurations that need less memory: fewer states at once, then fewer games as well."""
-        games, moves = self._games(self.config), self.boards.sizes.intermediates
+        games, moves = self._most_games, self.sizes.intermediates
         config = replace(self.config, states_at_once=min(self.config.states_at_once, games * moves))
         while config.states_at_once > games:
             config = replace(config, states_at_once=max(config.states_at_once // 2, games))
             yield config
         while config.environments > 1:
-            config = replace(config, environments=config.environments // 2)
-            config = replace(config, states_at_once=self._games(config))
-            if shared_equally(make_agent(config, self.boards.sizes), len(self.devices)):
+            fewer = replace(self, config=replace(config, environments=config.environments // 2))
+            config = replace(fewer.config, states_at_once=fewer._most_games)
+            if all(share.is_equal(len(self.devices)) for share in fewer.shares):
                 yield config
 
-    def _games(self, config: AgentConfig) -> int:
-        """The number of games of a minibatch per device. A chunk has at least one move of each."""
-        minibatches = make_agent(config, self.boards.sizes).minibatches
-        return max(config.environments // (len(self.devices) * minibatches), 1)
+    @property
+    def _most_games(self) -> int:
+        """The largest number of games of a minibatch per device. A chunk has at least one move of each."""
+        return max(max(share.games // (len(self.devices) * share.minibatches), 1) for share in self.shares)
 
 
 def _settings(config: AgentConfig, usual: AgentConfig) -> str:

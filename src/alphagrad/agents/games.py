@@ -6,6 +6,7 @@ to a network, and takes no memory for states that are not used.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -30,16 +31,24 @@ class Episodes(NamedTuple):
     cost: Array
 
 
-class Best(NamedTuple):
-    """The best game of each task so far: its cost, which is infinite if there is none, and its actions."""
+class Experience(NamedTuple):
+    """What earlier games of each task have shown.
+
+    Attributes:
+        cost: the cost of the best game; infinite if there is none.
+        actions: the actions of the best game.
+        error: the mean error of values in the last iteration, in their own units; 1 before the first.
+    """
 
     cost: Array
     actions: Array
+    error: Array
 
     @staticmethod
-    def none(tasks: int, moves: int) -> "Best":
+    def none(tasks: int, moves: int) -> "Experience":
         """No game has been played yet."""
-        return Best(jnp.full(tasks, jnp.inf, jnp.float32), jnp.zeros((tasks, moves), jnp.int32))
+        actions = jnp.zeros((tasks, moves), jnp.int32)
+        return Experience(jnp.full(tasks, jnp.inf, jnp.float32), actions, jnp.ones(tasks, jnp.float32))
 
 
 class Trajectories(NamedTuple):
@@ -73,8 +82,8 @@ class Boards(NamedTuple):
 
     def environments(self, tasks: Array) -> "Environments":
         if len(self.references) == 1:
-            return Environments(jax.tree.map(lambda leaf: leaf[0], self.tables), None, tasks, self.references[tasks])
-        return Environments(jax.tree.map(lambda leaf: leaf[tasks], self.tables), 0, tasks, self.references[tasks])
+            return Environments(jax.tree.map(lambda leaf: leaf[0], self.tables), None, tasks, self.references)
+        return Environments(jax.tree.map(lambda leaf: leaf[tasks], self.tables), 0, tasks, self.references)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +93,12 @@ class Games:
     Attributes:
         graphs: one graph per task.
         objective: the cost of an order.
-        boards: the games as arrays.
+        sizes: the sizes of all games.
     """
 
     graphs: tuple[ComputationGraph, ...]
     objective: Objective
-    boards: Boards
+    sizes: Sizes
 
     @staticmethod
     def of(
@@ -99,10 +108,20 @@ class Games:
         sizes: Sizes | None = None,
     ) -> "Games":
         """Games padded to ``sizes``, or else to the smallest sizes that hold all graphs."""
-        objective = Objective.of(minimize, counting)
         room = sizes or game.common_sizes([game.sizes_of(graph) for graph in graphs])
-        tables = game.stack_tables([game.make_tables(graph, counting, minimize, room) for graph in graphs])
-        return Games(tuple(graphs), objective, Boards(tables))
+        return Games(tuple(graphs), Objective.of(minimize, counting), room)
+
+    @cached_property
+    def boards(self) -> Boards:
+        """The games as arrays."""
+        counting, room = self.objective.counting, self.sizes
+        return Boards(
+            game.stack_tables([game.make_tables(graph, counting, self.objective, room) for graph in self.graphs])
+        )
+
+    def some(self, tasks: Sequence[int]) -> "Games":
+        """The games of some tasks, padded to the smallest sizes that hold these."""
+        return Games.of([self.graphs[task] for task in tasks], self.objective.counting, self.objective)
 
     def order(self, task: int, actions: Sequence[int]) -> tuple[int, ...]:
         """The vertices that a game eliminated, in order."""
@@ -123,12 +142,25 @@ class Games:
 
 @dataclass(frozen=True)
 class Environments:
-    """Games that are played at the same time. ``axis`` is None if they are of one task and share their tables."""
+    """Games that are played at the same time. ``axis`` is None if they are of one task and share their tables.
+
+    ``all_references`` are those of all tasks, not only of the games.
+    """
 
     tables: GameTables
     axis: int | None
     tasks: Array
-    references: Array
+    all_references: Array
+
+    @property
+    def references(self) -> Array:
+        """The cost of reverse mode in each game."""
+        return self.all_references[self.tasks]
+
+    def per_task(self, values: Array) -> Array:
+        """The sums of numbers of the games, of shape [..., games], by task."""
+        zeros = jnp.zeros(len(self.all_references), values.dtype)
+        return zeros.at[self.tasks].add(values.reshape(-1, values.shape[-1]).sum(0))
 
     def start(self) -> GameState:
         return jax.vmap(game.init, in_axes=self.axis, axis_size=len(self.tasks))(self.tables)
@@ -146,15 +178,15 @@ class Environments:
         return applied
 
     def play(
-        self, choose: Callable[[Array, GameState, Array], tuple[Array, Any]], keys: Array, moves: int
+        self, choose: Callable[[GameState, Array], tuple[Array, Any]], keys: Array, moves: int
     ) -> tuple[Episodes, Any]:
         """Play whole games. Returns episodes, and notes about each move, of shape [games, moves, ...].
 
-        ``choose`` maps the number of a move, states, and a key for each of them, to actions and notes.
+        ``choose`` maps states, and a key for each of them, to actions and notes.
         """
 
         def move(states: GameState, number: Array) -> tuple[GameState, tuple[Array, Any]]:
-            actions, notes = choose(number, states, jax.vmap(jax.random.fold_in, (0, None))(keys, number))
+            actions, notes = choose(states, jax.vmap(jax.random.fold_in, (0, None))(keys, number))
             return self.step(states, actions)[0], (actions, notes)
 
         states, (actions, notes) = jax.lax.scan(move, self.start(), jnp.arange(moves))

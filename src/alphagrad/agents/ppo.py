@@ -14,7 +14,7 @@ from jax import Array
 
 from ..game import GameState, Sizes
 from .agent import Agent, Batch, Metrics
-from .games import Best, Boards, Environments, Episodes
+from .games import Boards, Environments, Episodes, Experience
 from .networks import AnyNetworkConfig, NetworkConfig, PolicyValueNetwork
 from .updates import mean_over_devices
 
@@ -67,22 +67,26 @@ class PPO(Agent):
     name = "ppo"
 
     def __init__(self, config: PPOConfig, sizes: Sizes):
-        super().__init__(config, sizes, config.minibatches, optax.adam(config.learning_rate, eps=1e-5))
+        super().__init__(config, sizes, optax.adam(config.learning_rate, eps=1e-5))
+
+    @staticmethod
+    def minibatches(config: PPOConfig, games: int, moves: int) -> int:
+        return config.minibatches
 
     def network(self, key: Array) -> PolicyValueNetwork:
         return PolicyValueNetwork.separate(self.config.policy_network, self.config.value_network, self.sizes, key)
 
     def play(
-        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, best: Best
+        self, network: PolicyValueNetwork, boards: Boards, tasks: Array, keys: Array, experience: Experience
     ) -> tuple[Episodes, Notes]:
         environments = boards.environments(tasks)
 
-        def choose(_: Array, states: GameState, keys: Array) -> tuple[Array, Array]:
+        def choose(states: GameState, keys: Array) -> tuple[Array, Array]:
             logits, _ = environments.each(network)(states)
             actions = jax.vmap(jax.random.categorical)(keys, logits).astype(jnp.int32)
             return actions, _log_probabilities(logits, actions)
 
-        episodes, log_probabilities = environments.play(choose, keys, self.sizes.intermediates)
+        episodes, log_probabilities = environments.play(choose, keys, boards.sizes.intermediates)
         return episodes, Notes(log_probabilities, self._advantages(network, environments, episodes.actions).T)
 
     def _advantages(self, network: PolicyValueNetwork, environments: Environments, actions: Array) -> Array:
@@ -114,7 +118,8 @@ class PPO(Agent):
         value_loss = jnp.sum(weights * jnp.square(predictions - batch.targets))
         entropy = -jnp.sum(weights * jnp.sum(jax.nn.softmax(logits) * jax.nn.log_softmax(logits), -1))
         loss = policy_loss + self.config.value_weight * value_loss - self.config.entropy_weight * entropy
-        return loss, {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
+        metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
+        return loss, metrics | self.errors(environments, batch, predictions)
 
 
 def _log_probabilities(logits: Array, actions: Array) -> Array:

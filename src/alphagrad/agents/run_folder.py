@@ -59,11 +59,20 @@ class RunFolder:
             with self._metrics.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(metrics) + "\n")
 
-    def keep(self, name: str, order: Order) -> None:
-        """Save an order, unless the file has a better one, as after resuming from an earlier checkpoint."""
+    def keep(self, name: str, order: Order) -> Order:
+        """Save an order, unless the file has a better one, as after resuming from an earlier checkpoint.
+
+        Returns the order, or the one in the file if that is equally good.
+        """
         path = self.path / "orders" / f"{name}.json"
-        if self._writes and order.cost is not None and order.cost < _cost(path):
+        if not self._writes or order.cost is None:
+            return order
+        saved = _saved(path)
+        if saved is not None and saved.cost == order.cost:
+            return saved
+        if saved is None or saved.cost is None or order.cost < saved.cost:
             replace_file(path, json.dumps(asdict(order)) + "\n")
+        return order
 
 
 def read_curve(path: Path) -> list[dict[str, Any]]:
@@ -72,13 +81,12 @@ def read_curve(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("}")]
 
 
-def _cost(path: Path) -> float:
-    """The cost of the order in a file; infinite if there is none."""
+def _saved(path: Path) -> Order | None:
+    """The order in a file; None if there is none that can be read."""
     try:
-        cost = Order.load(path).cost
+        return Order.load(path)
     except GraphaxError:
-        cost = None
-    return float("inf") if cost is None else cost
+        return None
 
 
 def _read(path: Path) -> dict[str, Any]:

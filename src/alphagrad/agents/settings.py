@@ -12,7 +12,7 @@ Config = TypeVar("Config")
 # The fields that may be zero. All other numbers must be positive.
 MAY_BE_ZERO = {
     "layers", "gumbel_scale", "least_gumbel_scale", "c_visit", "c_scale", "value_weight", "entropy_weight", "l2_weight",
-    "discount", "trace", "last_rate", "imitation", "restarts", "least_trust",
+    "discount", "trace", "last_rate", "imitation", "following", "following_gumbel_scale", "least_trust",
 }  # fmt: skip
 CHOICES = {
     "scaling": tuple(SCALINGS),

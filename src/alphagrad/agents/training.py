@@ -26,8 +26,9 @@ from ..tasks.task import Task
 from .alphazero import AlphaZeroConfig
 from .best_orders import BestOrders
 from .checkpoints import Checkpoints, digest_of
-from .fitting import AgentConfig, Fitting
+from .fitting import AgentConfig, Fitting, plays_any_size
 from .games import Games
+from .groups import by_size, together
 from .interrupt import Interrupt, deferred_interrupt
 from .iteration import TrainingState
 from .player import Player
@@ -107,7 +108,8 @@ def train(
             network on the graph plays all graphs, so the earlier run may have learnt other tasks.
         checkpoint_every: iterations between checkpoints. There is also one at the end.
         progress: is called after every iteration.
-        sizes: the sizes to which all games are padded; by default those of the largest game.
+        sizes: the sizes to which all games are padded. By default, a network on the graph plays games of similar size
+            in groups, each of its own sizes, and the paper's network plays all in the sizes of the largest.
         devices: the devices that share the environments; by default all devices of all processes.
         until_optimal: stop once all orders are certified to be optimal.
         announce: is called with a line of text for each phase before the first iteration ends, such as compiling.
@@ -147,7 +149,8 @@ class Trainer:
         graphs = _named(targets)
         games = Games.of(list(graphs.values()), counting, minimize, sizes)
         places = tuple(jax.devices() if devices is None else devices)
-        return Trainer(games, list(graphs), Fitting(agent, games.boards, places, announce or (lambda text: None)))
+        groups = by_size(games) if sizes is None and plays_any_size(agent) else together(games)
+        return Trainer(games, list(graphs), Fitting(agent, groups, places, announce or (lambda text: None)))
 
     def train(
         self,
@@ -244,7 +247,7 @@ class _Run:
         self._state: TrainingState = found[0] if found else state
         self._first, self._earlier = int(self._state.iteration), found[1]["seconds"] if found else 0.0
         folder.forget_after(self._first)
-        self._offer(np.asarray(self._state.best_cost).tolist())
+        self._offer(np.asarray(self._state.experience.cost).tolist())
 
     def train(
         self, limits: _Limits, checkpoint_every: int, progress: Callable[[TrainingProgress], None]
@@ -272,12 +275,12 @@ class _Run:
         return self._earlier + time.monotonic() - self._began
 
     def _offer(self, costs: list[float]) -> None:
-        self._best.offer(costs, lambda: np.asarray(self._state.best_actions))
+        self._best.offer(costs, lambda: np.asarray(self._state.experience.actions))
 
     def _noted(self, iteration: int, metrics: dict[str, Any]) -> TrainingProgress:
         """The progress of the run, which is also written to its folder as a line."""
-        seconds, environments = self._seconds(), self._fitting.config.environments
-        games, rate = iteration * environments, (iteration - self._first) * environments / (seconds - self._earlier)
+        seconds, each = self._seconds(), self._fitting.iteration.games
+        games, rate = iteration * each, (iteration - self._first) * each / (seconds - self._earlier)
         times = {"seconds": seconds, "games_per_second": rate}
         self._folder.note({"iteration": iteration, "games": games, **metrics, **times})
         best, bound = self._best.costs, self._best.bounds
@@ -310,6 +313,6 @@ def _configuration(agent: AgentConfig, games: Games, names: list[str], seed: int
         **{name: value for name, value in asdict(agent).items() if name != "states_at_once"},
         "seed": seed,
         "objective": str(games.objective),
-        "sizes": games.boards.sizes._asdict(),
+        "sizes": games.sizes._asdict(),
         "graphs": fingerprints,
     }

@@ -7,19 +7,20 @@ import pytest
 from alphagrad.agents import fitting
 from alphagrad.agents.fitting import SHARE, Fitting
 from alphagrad.agents.games import Games
+from alphagrad.agents.groups import together
 from alphagrad.agents.settings import configured
 from alphagrad.agents.training import train
 from alphagrad.errors import NotEnoughMemoryError
 
 from .tiny import AGENTS, tiny_graph
 
-BOARDS = Games.of([tiny_graph()]).boards
+GROUPS = together(Games.of([tiny_graph()]))
 # The bytes that a configuration needs for its games and for the states that it learns from at once.
 MADE_UP = property(lambda self: 1000 * self.config.environments + 200 * self.config.states_at_once)
 
 
 def fitted(config, said=None):
-    return Fitting(config, BOARDS, tuple(jax.devices()[:1]), (said if said is not None else []).append)
+    return Fitting(config, GROUPS, tuple(jax.devices()[:1]), (said if said is not None else []).append)
 
 
 def refusal(config, room, monkeypatch):

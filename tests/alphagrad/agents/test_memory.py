@@ -28,13 +28,14 @@ import alphagrad
 from alphagrad import tasks
 from alphagrad.agents.fitting import Fitting
 from alphagrad.agents.games import Games
+from alphagrad.agents.groups import together
 import jax
 small = alphagrad.NetworkConfig(layers=2, channels=2)
 ppo = alphagrad.PPOConfig(environments=128, epochs=1, minibatches=2, states_at_once=2000, policy_network=small,
                           value_network=small)
 alphazero = alphagrad.AlphaZeroConfig(environments=64, simulations=4, states_at_once=2000, network=small)
 games = Games.of([tasks.get("PropaneCombustion").graph()])
-fitting = Fitting({"ppo": ppo, "alphazero": alphazero}[sys.argv[1]], games.boards, tuple(jax.devices()), print)
+fitting = Fitting({"ppo": ppo, "alphazero": alphazero}[sys.argv[1]], together(games), tuple(jax.devices()), print)
 state, needed = fitting.iteration.first_state(42), fitting.memory
 before = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 jax.block_until_ready(fitting.compiled(state, 42))
