@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from alphagrad.agents.alphazero import AlphaZero
-from alphagrad.agents.games import Experience, Environments, Games
+from alphagrad.agents.games import Environments, Experience, Games
 from alphagrad.agents.networks import PolicyValueNetwork
 from alphagrad.agents.presets import PRESETS
 from alphagrad.game import GameState

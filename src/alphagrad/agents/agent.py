@@ -89,7 +89,8 @@ class Agent(ABC):
 
         learner, metrics = jax.lax.scan(epoch, learner, jnp.arange(self.config.epochs))
         means = jax.tree.map(lambda metric: jnp.mean(metric, (0, 1)), metrics)
-        return learner, episodes, {**means, "value_error": means["value_error"] / means.pop("weight")}
+        weight = means.pop("weight")
+        return learner, episodes, {**means, "value_error": means["value_error"] / weight}
 
     def errors(self, environments: Environments, batch: Batch, predictions: Array) -> Metrics:
         """The errors of values by task, weighted, and the weights."""
