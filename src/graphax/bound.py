@@ -45,6 +45,8 @@ Paths = frozenset[AnyStructure]
 # vertices, a few in graphs of thousands.
 _WORK = 300_000
 _NEAREST = 3
+# In larger graphs, all known numbers are uncertain, because there are too many pairs of vertices.
+_MOST_CERTAIN = 4_096
 # The largest number of different path structures kept between two vertices.
 _MOST_STRUCTURES = 12
 # The number of products tried as minorants of a table of costs.
@@ -152,9 +154,9 @@ class _Reach:
     """
 
     def __init__(self, graph: ComputationGraph, counting: str, widest: bool = False, known_is_free: bool = False):
-        self._widest, self._known_is_free = widest, known_is_free
         self._position = {vertex: n for n, vertex in enumerate(sorted(graph.vertices))}
         count = len(self._position)
+        self._widest, self._known_is_free = widest, known_is_free or count > _MOST_CERTAIN
         self._sources: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         self._targets: list[list[tuple[int, AnyStructure]]] = [[] for _ in range(count)]
         for (target, source), structure in graph.edges.items():
@@ -163,11 +165,12 @@ class _Reach:
             kind = priced_kind(structure, counting == "folded")
             self._sources[t].append((s, kind))
             self._targets[s].append((t, kind))
-        edges = ((t, s, kind) for t, sources in enumerate(self._sources) for s, kind in sources)
-        self._known_paths = known_paths(edges, count)
         self._inputs = frozenset(self._position[v] for v in graph.inputs)
         self._outputs = frozenset(self._position[v] for v in graph.outputs if v is not None)
         self._folded = counting == "folded"
+        if self._folded and not self._known_is_free:
+            edges = ((t, s, kind) for t, sources in enumerate(self._sources) for s, kind in sources)
+            self._known_paths = known_paths(edges, count)
         self._single = single_elements(graph)
         self._limit = max(_NEAREST, _WORK // max(1, count))
 
@@ -204,8 +207,9 @@ class _Reach:
 
     def _is_uncertain(self, start: int, there: int, inward: bool) -> bool:
         """Whether several paths of known numbers connect two vertices, in folded counting."""
-        several = self._known_is_free or self._known_paths[(start, there) if inward else (there, start)] > 1
-        return self._folded and several
+        if not self._folded or self._known_is_free:
+            return self._folded
+        return bool(self._known_paths[(start, there) if inward else (there, start)] > 1)
 
     def _leads(
         self, here: int, there: int, new: Paths, paths: dict[int, Paths], neighbours: dict[int, list[int]]
@@ -236,9 +240,9 @@ class _Reach:
         if not unvisited or not self._single:
             neighbours.update((vertex, []) for vertex in unvisited)
             return _Cone(start, paths, neighbours, ends & paths.keys())
-        # Products of single elements never vanish, and they never get cheaper with further edges. So all unvisited
-        # vertices act like one vertex with the paths of those where the visit ended.
-        # Only a known number may become plus or minus one.
+        # Products of single elements never vanish, and they never get cheaper with further edges, except that a known
+        # number may become plus or minus one. So all unvisited vertices act like one vertex with the paths of those
+        # where the visit ended.
         beyond = len(self._position)
         found = frozenset[AnyStructure]().union(*(paths.pop(vertex) for vertex in unvisited))
         paths[beyond] = frozenset(map(uncertain, found)) if self._folded else found

@@ -152,6 +152,14 @@ def test_known_numbers_count_where_they_are_certain_not_to_become_one(function, 
     assert bound <= graph.lower_bound() <= least_by_trial(graph)
 
 
+def test_known_numbers_are_free_in_very_large_graphs(monkeypatch):
+    graph = gx.build_graph(lambda x: jnp.sin(2.0 * jnp.sin(x)), 0.3)
+    free = vertex_bounds(graph, known_is_free=True)
+    monkeypatch.setattr("graphax.bound._MOST_CERTAIN", 3)
+    assert vertex_bounds(uncached(graph)) == free
+    assert sum(free.values()) < graph.lower_bound()
+
+
 def test_known_numbers_may_become_one_by_a_sum_over_equal_elements():
     graph = gx.build_graph(lambda x: jnp.sin(jnp.mean(jnp.broadcast_to(jnp.sin(x), (6,)))), 0.3)
     assert graph.lower_bound() <= least_by_trial(graph) == 1
