@@ -80,7 +80,10 @@ class Algebra:
         return self.number(made.structure), least
 
     def link(self, block: int) -> Link | None:
-        """How a block links two vertices in a row; None if it does not have exactly one entry per row and column."""
+        """How a block links two vertices in a row.
+
+        None if it does not have exactly one entry per row and column, or if folded counting charges for its number.
+        """
         structure = self._structures[block]
         if not _is_permutation(structure):
             return None
